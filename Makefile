@@ -1,0 +1,85 @@
+# `make` alone lists what there is to do. Another interpreter: make run PYTHON=python3.12
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+PYTHON ?= python3
+PYTEST_ARGS ?= -n auto
+
+VENV := .venv
+BIN := $(VENV)/bin
+
+# A stamp is written only after its installation succeeded, and lives in the environment it
+# describes: an interrupted installation is repeated, a removed environment is rebuilt.
+RUN_STAMP := $(VENV)/.installed-run
+DEV_STAMP := $(VENV)/.installed-dev
+BENCH_STAMP := $(VENV)/.installed-bench
+SOURCES := pyproject.toml src/partita/_version.py
+
+SUPPORTED := import sys; sys.exit(sys.version_info < (3, 11))
+
+# A working environment is kept, an unusable one (half made, or its interpreter gone) made anew.
+define ensure_venv
+	@if ! $(BIN)/python -c 'import pip; $(SUPPORTED)' >/dev/null 2>&1; then \
+		"$(PYTHON)" -c '$(SUPPORTED)' || { \
+			echo "Partita needs Python 3.11 or newer. Name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; \
+			exit 1; }; \
+		echo "Creating $(VENV)"; \
+		"$(PYTHON)" -m venv --clear $(VENV); \
+	fi
+endef
+
+define install
+	$(ensure_venv)
+	@echo "Installing $(1) into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '$(1)'
+endef
+
+.PHONY: help run dev test test-nojit lint format bench clean distclean
+
+help: ## List the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) \
+		| while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
+
+run: $(RUN_STAMP) ## Install Partita into .venv and run the demonstration
+	@$(BIN)/python -m partita demo
+
+dev: $(DEV_STAMP) ## Install everything that development needs
+
+test: $(DEV_STAMP) ## Run the tests (PYTEST_ARGS="-k name" to choose)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-nojit: $(DEV_STAMP) ## Run the tests of the compiled loops with the compiler off
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/test_hot.py -q
+
+lint: $(DEV_STAMP) ## Check style, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(DEV_STAMP) ## Format the code and apply the safe fixes
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(BENCH_STAMP) ## Measure what a step costs
+	$(BIN)/python benchmarks/step_cost.py
+
+clean: ## Remove caches and build output
+	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . \( -path ./$(VENV) -o -path ./.git \) -prune -o -type d -name __pycache__ \
+		-exec rm -rf {} +
+
+distclean: clean ## Remove the environment as well
+	rm -rf $(VENV)
+
+$(RUN_STAMP): $(SOURCES)
+	$(call install,.)
+	@touch $@
+
+# What development and benchmarks need includes what a run needs.
+$(DEV_STAMP): $(SOURCES)
+	$(call install,.[dev])
+	@touch $(RUN_STAMP) $@
+
+$(BENCH_STAMP): $(SOURCES)
+	$(call install,.[bench])
+	@touch $(RUN_STAMP) $@

@@ -1,0 +1,27 @@
+"""What Partita raises and warns of: one base class, and leaves that are builtins too."""
+
+from __future__ import annotations
+
+
+class PartitaError(Exception):
+    """Base class of every error that Partita raises on purpose."""
+
+
+class InvalidInput(PartitaError, ValueError):
+    """A value, shape or setting that cannot be used. The message says what to give instead."""
+
+
+class NotPending(PartitaError, LookupError):
+    """A point was cancelled that no unanswered `ask` returned."""
+
+
+class VersionMismatch(PartitaError, ValueError):
+    """A saved state was written by a newer version of Partita than this one can read."""
+
+
+class NumericalError(PartitaError, ArithmeticError):
+    """A covariance lost its positive-definiteness beyond what rounding explains."""
+
+
+class TheoryWarning(UserWarning):
+    """A setting or an observation lies outside what the guarantees are proven for."""

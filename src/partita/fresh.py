@@ -1,0 +1,137 @@
+"""Cells without data. They look all alike, so each level needs only its next cell to play.
+
+Both classes answer the same questions: `peek(level)` is that next cell with its priority,
+`take(key)` removes a cell that is about to get data, and `changed` collects the levels whose answer
+may differ from before.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .cover import CellKey, Geometry
+from .sites import WordArray, hashed
+
+IntArray = npt.NDArray[np.int64]
+
+
+class FreshArms:
+    """Cells with arms but no data; the one with the lowest arm priority is next."""
+
+    def __init__(self) -> None:
+        self.arms: dict[CellKey, IntArray] = {}
+        self.changed: set[int] = set()
+        self._heaps: dict[int, list[tuple[int, CellKey]]] = {}
+
+    def add(self, key: CellKey, arms: IntArray, priority: int) -> None:
+        """Add a cell with its arms and the lowest of their priorities."""
+        self.arms[key] = arms
+        heapq.heappush(self._heaps.setdefault(key[0], []), (priority, key))
+        self.changed.add(key[0])
+
+    def take(self, key: CellKey) -> IntArray:
+        """Remove a cell; its arms."""
+        self.changed.add(key[0])
+        return self.arms.pop(key)
+
+    def levels(self) -> Iterable[int]:
+        """Levels that may have such cells."""
+        return list(self._heaps)
+
+    def peek(self, level: int) -> tuple[int, CellKey] | None:
+        """Priority and key of the next cell of a level."""
+        heap = self._heaps.get(level, [])
+        while heap and heap[0][1] not in self.arms:
+            heapq.heappop(heap)
+        if not heap:
+            self._heaps.pop(level, None)
+            return None
+        return heap[0]
+
+
+@dataclass
+class _Family:
+    """The cells of the first cover, or the children of one cell, in a seeded order."""
+
+    parent: CellKey | None
+    size: int
+    start: int
+    stride: int
+    cursor: int = 0
+
+    def number(self) -> int:
+        return (self.start + self.cursor * self.stride) % self.size
+
+
+class FreshBox:
+    """Cells of a box without data, never listed: siblings are a seeded permutation and a cursor."""
+
+    def __init__(self, geometry: Geometry, seed: int, has_data: Callable[[CellKey], bool]) -> None:
+        """`has_data(key)` says whether a cell has been made, or made and split."""
+        self._geometry = geometry
+        self._seed = seed
+        self._has_data = has_data
+        self._heaps: dict[int, list[tuple[int, int]]] = {}
+        self._families: list[_Family | None] = []
+        self.changed: set[int] = set()
+        self._add(None, geometry.per_side**geometry.dim, 0)
+
+    def add_children(self, parent: CellKey) -> None:
+        """The children of a cell that has just split; those with data are passed over in turn."""
+        self._add(parent, 2**self._geometry.dim, parent[0] + 1)
+
+    def _add(self, parent: CellKey | None, size: int, level: int) -> None:
+        words = [(c >> (64 * w)) & (2**64 - 1) for c in parent or (0,) for w in (0, 1)]
+        word, other = _two_hashes(self._seed, words)
+        stride = 1 + other % max(1, size - 1)
+        while math.gcd(stride, size) != 1:
+            stride += 1
+        self._families.append(_Family(parent, size, word % size, stride))
+        heapq.heappush(self._heaps.setdefault(level, []), (word, len(self._families) - 1))
+        self.changed.add(level)
+
+    def _key(self, family: _Family) -> CellKey:
+        number = family.number()
+        if family.parent is not None:
+            return self._geometry.child(family.parent, number)
+        coordinates = []
+        for _ in range(self._geometry.dim):
+            number, c = divmod(number, self._geometry.per_side)
+            coordinates.append(c)
+        return (0, *coordinates)
+
+    def take(self, key: CellKey) -> None:
+        """Note that a cell is getting data."""
+        self.changed.add(key[0])
+
+    def levels(self) -> Iterable[int]:
+        """Levels that may have such cells."""
+        return list(self._heaps)
+
+    def peek(self, level: int) -> tuple[int, CellKey] | None:
+        """Priority and key of the next cell of a level."""
+        heap = self._heaps.get(level, [])
+        while heap:
+            family = self._families[heap[0][1]]
+            if family is None:
+                raise AssertionError("an exhausted family is still in the heap")
+            while family.cursor < family.size:
+                key = self._key(family)
+                if not self._has_data(key):
+                    return heap[0][0], key
+                family.cursor += 1
+            self._families[heapq.heappop(heap)[1]] = None
+        self._heaps.pop(level, None)
+        return None
+
+
+def _two_hashes(seed: int, words: list[int]) -> tuple[int, int]:
+    row: WordArray = np.array([[*words, 0], [*words, 1]], dtype=np.uint64)
+    first, second = hashed(seed, row)
+    return int(first), int(second)

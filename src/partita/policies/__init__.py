@@ -1,0 +1,1 @@
+"""One file an algorithm, all behind the same few methods."""

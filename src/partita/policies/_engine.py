@@ -1,0 +1,386 @@
+"""The engine of the upper-confidence-bound policies: a partition, a width, and the choice."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from partita import _hot
+from partita.cover import CellKey
+from partita.errors import TheoryWarning
+from partita.index import LazyHeap, Score, Table
+from partita.partition import Cell, Partition
+from partita.posterior import unit_kernel
+from partita.sites import ArmSites, BoxSites, WordArray
+from partita.widths import Width, width_of
+
+from .base import CellView, Prediction, Recommendation
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+#: Moments of a cell without data.
+_NO_MEAN, _FULL_STD = np.zeros(1), np.ones(1)
+
+
+class Engine:
+    """Chooses by μ + βσ, exactly, looking at few cells; bounds come from told data only."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        width: Width,
+        resolution: float,
+        norm_bound: float,
+        index_slack: bool = False,
+    ) -> None:
+        self.partition = partition
+        self.width = width
+        self._resolution = resolution
+        self._rounding = 1.5 / resolution
+        self._norm_bound = norm_bound
+        self._index_slack = index_slack
+        self._table = Table(width, resolution)
+        self._entrants: list[
+            Cell | int
+        ] = []  # by row: a cell, or a level and its cells without data
+        self._fresh_rows: dict[int, int] = {}
+        self._uppers: LazyHeap[Cell] = LazyHeap()
+        self._lowers: LazyHeap[Cell] = LazyHeap()
+        self._unranked: set[Cell] = set()
+        self._planned: dict[int, int] = {}
+        self._unplanned: int | None = None
+        self._slacks: dict[int, float] = {}
+        self._t = 1
+        self._ceiling = math.inf
+        self._enter_fresh()
+
+    # -- choosing -------------------------------------------------------------------------------
+
+    def propose(self, t: int) -> tuple[int, FloatArray]:
+        """Site and point of the highest index for the t-th play."""
+        self._t = t
+        if self._unplanned is not None:
+            self._plan(self._unplanned)
+        row, value = self._table.best(t)
+        if not self._planned and (self._index_slack or self.partition.lattice is None):
+            self._ceiling = min(self._ceiling, value + self._rounding)
+        cell = self._entrants[row]
+        if not isinstance(cell, Cell):
+            cell = self._make_fresh(cell)
+        self._unplanned = site = self.partition.site_of(cell, self._table.choice(cell.row))
+        return site, self.partition.sites.x(site)
+
+    def _add_row(self, entrant: Cell | int, level: int, priority: WordArray) -> int:
+        addend = self.slack(level) if self._index_slack else 0.0
+        row = self._table.add(level, priority, addend)
+        if row == len(self._entrants):
+            self._entrants.append(entrant)
+        else:
+            self._entrants[row] = entrant
+        return row
+
+    def _enter(self, cell: Cell) -> None:
+        """Renew a cell's row, pending plays counted."""
+        posterior = cell.posterior
+        std = posterior.std if cell.plan is None else cell.plan.std
+        if cell.row_size != len(std):
+            self._leave(cell)
+            cell.row = self._add_row(cell, cell.key[0], cell.priority)
+            cell.row_size = len(std)
+        self._table.update(cell.row, posterior.mean, std, posterior.gain, self._t)
+
+    def _leave(self, cell: Cell) -> None:
+        if cell.row >= 0:
+            self._table.remove(cell.row)
+            cell.row = -1
+            cell.row_size = 0
+
+    def _enter_fresh(self) -> None:
+        """Renew the rows that stand for cells without data, one a level."""
+        fresh = self.partition.fresh
+        for level in sorted(fresh.changed):
+            row = self._fresh_rows.pop(level, None)
+            if row is not None:
+                self._table.remove(row)
+            found = fresh.peek(level)
+            if found is not None:
+                priority = np.array([found[0]], dtype=np.uint64)
+                row = self._add_row(level, level, priority)
+                self._fresh_rows[level] = row
+                self._table.update(row, _NO_MEAN, _FULL_STD, 0.0, self._t)
+        fresh.changed.clear()
+
+    def _make_fresh(self, level: int) -> Cell:
+        found = self.partition.fresh.peek(level)
+        if found is None:
+            raise AssertionError("a level without fresh cells was chosen")
+        cell = self.partition.make(found[1])
+        self._update([cell], [])
+        return cell
+
+    # -- data -------------------------------------------------------------------------------------
+
+    def observe(self, site: int, value: float, asked: bool, t: int) -> None:
+        """Take in one value; t is the step of the next choice."""
+        changed, gone = self.partition.observe(site, value)
+        self._t = t
+        if asked:
+            self._settle(site)
+        self._update(changed, gone)
+
+    def observe_many(self, sites: IntArray, values: FloatArray, t: int) -> None:
+        """Take in many values at once."""
+        changed, gone = self.partition.observe_many(sites, values)
+        self._t = t
+        self._update(changed, gone)
+
+    def replan(self, pending: dict[int, int], t: int) -> None:
+        """Bring the plans of all cells in line with the pending plays (after bulk tells)."""
+        self._t = t
+        self._unplanned = None
+        for cell in self._planned_cells():
+            cell.plan = None
+            self._enter(cell)
+        self._planned.clear()
+        for site, plays in pending.items():
+            for _ in range(plays):
+                self._plan(site)
+
+    def release(self, site: int, t: int) -> None:
+        """A pending play was cancelled."""
+        self._t = t
+        self._settle(site)
+
+    def _settle(self, site: int) -> None:
+        """One pending play of a site, if it had any, is over."""
+        if self._unplanned == site:
+            self._unplanned = None
+        elif site in self._planned:
+            left = self._planned[site] - 1
+            if left:
+                self._planned[site] = left
+            else:
+                del self._planned[site]
+            for cell, _ in self.partition.cells_at(site):
+                self._renew_plan(cell)
+                self._enter(cell)
+
+    def _plan(self, site: int) -> None:
+        """Lower the standard deviations around a pending play. Desautels et al. 2014."""
+        self._planned[site] = self._planned.get(site, 0) + 1
+        for cell, j in self.partition.cells_at(site):
+            self.partition.warm(cell)
+            if cell.plan is None:
+                cell.plan = cell.posterior.plan()
+            cell.plan.add(j)
+            self._enter(cell)
+        self._enter_fresh()
+
+    def _renew_plan(self, cell: Cell) -> None:
+        """Compute a cell's plan afresh from the plays still pending in it."""
+        cell.plan = None
+        for site, plays in self._planned.items():
+            for other, j in self.partition.cells_at(site):
+                if other is cell:
+                    self.partition.warm(cell)
+                    if cell.plan is None:
+                        cell.plan = cell.posterior.plan()
+                    for _ in range(plays):
+                        cell.plan.add(j)
+
+    def _planned_cells(self) -> Iterator[Cell]:
+        seen: set[int] = set()
+        for site in list(self._planned):
+            for cell, _ in self.partition.cells_at(site):
+                if id(cell) not in seen:
+                    seen.add(id(cell))
+                    yield cell
+
+    def _update(self, changed: list[Cell], gone: list[Cell]) -> None:
+        """Renew what depends on cells that changed."""
+        for cell in gone:
+            self._leave(cell)
+            self._uppers.discard(cell)
+            self._lowers.discard(cell)
+            self._unranked.discard(cell)
+        for cell in changed:
+            if self._planned:
+                self._renew_plan(cell)
+            self._enter(cell)
+        self._unranked.update(changed)
+        if self.partition.fresh.changed:
+            self._enter_fresh()
+
+    # -- bounds from told data --------------------------------------------------------------------
+
+    def slack(self, level: int) -> float:
+        """How much f can exceed its values at the candidates of a cell; 0 on finite domains."""
+        known = self._slacks.get(level)
+        if known is None:
+            partition = self.partition
+            known = 0.0
+            if partition.lattice is not None:
+                side = partition.geometry.side(level)
+                known = partition.lattice.slack(partition.kernel, self._norm_bound, side)
+            self._slacks[level] = known
+        return known
+
+    def _told_best(self, cell: Cell, sign: float, t: int) -> tuple[Score, int]:
+        """Highest upper bound in a cell, slack added (sign 1), or lower bound (sign −1); where."""
+        posterior = cell.posterior
+        width = width_of(self.width, posterior.gain, cell.key[0], t)
+        value, j, priority = _hot.best_upper(
+            posterior.mean, posterior.std, cell.priority, sign * width, self._resolution
+        )
+        return Score(value + self.slack(cell.key[0]) if sign > 0 else value, priority), j
+
+    def _rank(self, t: int) -> None:
+        """Enter the cells that changed into the heaps of bounds."""
+        drift = width_of(self.width, 0.0, 0, t) if self.width.drifts else 0.0
+        for cell in sorted(self._unranked, key=lambda c: c.key):
+            upper, _ = self._told_best(cell, 1.0, t)
+            lower, _ = self._told_best(cell, -1.0, t)
+            self._uppers.push(cell, upper.value - drift + self._rounding, upper.priority)
+            self._lowers.push(cell, lower.value + self._rounding, lower.priority)
+        self._unranked.clear()
+
+    def ceiling(self, t: int) -> float:
+        """Smallest upper bound on max f seen so far."""
+        self._rank(t)
+        fresh = self.partition.fresh
+        highest = max(
+            (
+                width_of(self.width, 0.0, lv, t) + self.slack(lv)
+                for lv in fresh.levels()
+                if fresh.peek(lv)
+            ),
+            default=-math.inf,
+        )
+        if len(self._uppers):
+            drift = width_of(self.width, 0.0, 0, t) if self.width.drifts else 0.0
+            _, score = self._uppers.best(
+                drift, self._rounding, lambda c: self._told_best(c, 1.0, t)[0]
+            )
+            highest = max(highest, score.value + self._rounding)
+        self._ceiling = min(self._ceiling, highest)
+        return self._ceiling
+
+    def recommend(self, t: int) -> Recommendation:
+        """The candidate with the highest lower bound."""
+        self._rank(t)
+        partition = self.partition
+        if len(self._lowers):
+            cell, _ = self._lowers.best(
+                0.0, self._rounding, lambda c: self._told_best(c, -1.0, t)[0]
+            )
+            j = self._told_best(cell, -1.0, t)[1]
+            site, scaled = int(cell.sites[j]), partition.point(cell, j)
+        elif isinstance(partition.sites, ArmSites):
+            site = int(np.argmin(partition.sites.priority))
+            scaled = partition.sites.scaled[site]
+        else:
+            site, scaled = -1, np.full(partition.geometry.dim, partition.geometry.per_side / 2)
+        if isinstance(partition.sites, BoxSites):
+            x = partition.sites.to_user(scaled[None, :])[0]
+            p = self.predict(scaled[None, :], t)
+        else:
+            x = partition.sites.x(site)
+            p = self.predict(scaled[None, :], t, arms=np.array([site]))
+        return Recommendation(x, float(p.mean[0]), float(p.lower[0]), float(p.upper[0]))
+
+    def predict(self, scaled: FloatArray, t: int, arms: IntArray | None = None) -> Prediction:
+        """Posterior at scaled points (n, d), which are the arms `arms` (n,) on a finite domain.
+
+        Where a point lies in several cells its lower bound is the largest, its upper the smallest;
+        mean and standard deviation are those of the cell where the latter is least.
+        """
+        n = len(scaled)
+        best = Prediction(np.zeros(n), np.full(n, np.inf), np.full(n, -np.inf), np.full(n, np.inf))
+        groups: dict[CellKey, list[int]] = {}
+        for i, row in enumerate(scaled.tolist()):
+            for key in self.partition.keys_at(row):
+                groups.setdefault(key, []).append(i)
+        for key, group in groups.items():
+            rows = np.array(group)
+            cell = self.partition.leaves.get(key)
+            gain = 0.0
+            mean, std = np.zeros(len(rows)), np.ones(len(rows))
+            if cell is not None and cell.count:
+                gain = cell.posterior.gain
+                if arms is None:
+                    mean, std = self._at_points(cell, scaled[rows])
+                else:
+                    js = np.searchsorted(cell.sites, arms[rows])
+                    mean, std = cell.posterior.mean[js], cell.posterior.std[js]
+            width = width_of(self.width, gain, key[0], t)
+            best.lower[rows] = np.maximum(best.lower[rows], mean - width * std)
+            best.upper[rows] = np.minimum(best.upper[rows], mean + width * std)
+            sharper = std < best.std[rows]
+            best.mean[rows[sharper]] = mean[sharper]
+            best.std[rows[sharper]] = std[sharper]
+        if bool((best.lower > best.upper + self._rounding).any()):
+            warn_contradiction()
+        return best
+
+    def _at_points(self, cell: Cell, scaled: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation at any scaled points of a cell, exactly from its data."""
+        from scipy.linalg import cho_factor, cho_solve
+
+        partition = self.partition
+        held = cell.sites[partition.data(cell)]
+        counts = partition.sites.count[held]
+        data = partition.kernel_points(partition.sites.scaled[held])
+        where = partition.kernel_points(scaled)
+        matrix = unit_kernel(partition.kernel, data, data)
+        matrix[np.diag_indices(len(held))] += partition.alpha / counts
+        factor = cho_factor(matrix, lower=True)
+        across = unit_kernel(partition.kernel, data, where)
+        mean = cho_solve(factor, partition.sites.total[held] / counts) @ across
+        variance = 1.0 - (across * cho_solve(factor, across)).sum(axis=0)
+        return mean, np.sqrt(np.maximum(variance, 0.0))
+
+    def cover(self, t: int) -> tuple[CellView, ...]:
+        """Every cell of the present cover, told data only."""
+        partition = self.partition
+        views = []
+        for key in sorted(partition.cover_keys()):
+            level = key[0]
+            cell = partition.leaves.get(key)
+            gain, count = (cell.posterior.gain, cell.count) if cell else (0.0, 0)
+            width = width_of(self.width, gain, level, t)
+            if cell is not None:
+                posterior = cell.posterior
+                index = float((posterior.mean + width * posterior.std).max())
+            else:
+                arms = getattr(partition.fresh, "arms", None)
+                index = -math.inf if arms is not None and key not in arms else width
+            if self._index_slack:
+                index += self.slack(level)
+            views.append(
+                CellView(
+                    partition.geometry.lower(key),
+                    partition.geometry.side(level),
+                    level,
+                    count,
+                    gain,
+                    width,
+                    index,
+                )
+            )
+        return tuple(views)
+
+
+def warn_contradiction() -> None:
+    """Say that the data contradict the norm bound or the noise constant."""
+    warnings.warn(
+        "a lower bound on f exceeds an upper one: norm_bound or the noise constant is too small "
+        "for this function, so the bounds do not hold. Give larger ones. (With both right this "
+        "happens with probability delta at most.)",
+        TheoryWarning,
+        stacklevel=4,
+    )

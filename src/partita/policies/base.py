@@ -1,0 +1,316 @@
+"""What every policy shares: ask, tell, cancel, pending points, checks of input, saved state."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from partita._version import __version__
+from partita.cover import MAX_DIM
+from partita.domains import Arms, Box, Grid
+from partita.errors import InvalidInput, NotPending, VersionMismatch
+from partita.kernels import Matern
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+#: Raised by one whenever a saved policy can no longer be read by older code.
+STATE_VERSION = 1
+#: Values beyond this could overflow when they are squared or summed.
+LARGEST_VALUE = 1e150
+
+
+class Recommendation(NamedTuple):
+    """The point a policy would settle on, and what is known of f there."""
+
+    x: FloatArray
+    mean: float
+    lower: float
+    upper: float
+
+
+class Prediction(NamedTuple):
+    """Posterior of f at n points, each field (n,)."""
+
+    mean: FloatArray
+    std: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class CellView:
+    """A cell of the cover: a cube in the unit cube, and what is known in it."""
+
+    lower: FloatArray
+    side: float
+    level: int
+    count: int
+    information_gain: float
+    width: float
+    index: float
+
+
+class Policy(ABC):
+    """A rule for choosing where to evaluate a noisy function next, so as to find its maximum.
+
+    A concrete policy numbers the points it can play (*sites*) and fills in the methods below that
+    start with an underscore; this class checks input and keeps account of pending points.
+    """
+
+    #: "proven", "published", "calibrated" or "none": what stands behind the policy's bounds.
+    guarantee: str = "none"
+
+    def __init__(self, domain: Grid | Arms | Box) -> None:
+        if not isinstance(domain, Grid | Arms | Box):
+            raise InvalidInput(
+                f"domain={domain!r}: give a domain, such as Grid(30, dim=2), Arms(points) or "
+                "Box(lower, upper)."
+            )
+        self.domain = domain
+        self._pending_sites: dict[bytes, int] = {}
+        self._pending_plays: dict[int, int] = {}
+        self._told = 0
+        self._pending = 0
+
+    # -- the interface --------------------------------------------------------------------------
+
+    def ask(self) -> FloatArray:
+        """The next point to evaluate, (d,). Ask again before telling and this one stays pending."""
+        site, x = self._propose()
+        self._pending_sites[x.tobytes()] = site
+        self._pending_plays[site] = self._pending_plays.get(site, 0) + 1
+        self._pending += 1
+        return x
+
+    def tell(self, x: npt.ArrayLike, y: npt.ArrayLike) -> None:
+        """Report the value y observed at x, or values (n,) at points (n, d).
+
+        Any point of the domain may be told, asked for or not; the exact array that `ask` returned
+        settles that pending point. Nothing changes when the call is refused.
+        """
+        point = _as_floats(x)
+        if point.ndim != 1:
+            self._tell_many(point, y)
+            return
+        value = _as_value(y)
+        word = point.tobytes()
+        site = self._pending_sites.get(word)
+        if site is None:
+            site = self._site(point)
+            self._told += 1
+            self._record(site, value, asked=False)
+        else:
+            self._settle(word, site)
+            self._told += 1
+            self._record(site, value, asked=True)
+
+    def cancel(self, x: npt.ArrayLike) -> None:
+        """Give up a pending point, whose evaluation failed or was dropped."""
+        point = _as_floats(x)
+        word = point.tobytes()
+        site = self._pending_sites.get(word)
+        if site is None:
+            raise NotPending(
+                f"cancel({point!r}): no pending ask returned this point. Pass the array that ask() "
+                "returned; a point that was told or cancelled is no longer pending."
+            )
+        self._settle(word, site)
+        self._released(site)
+
+    @abstractmethod
+    def recommend(self) -> Recommendation:
+        """The best point so far by what is known, not by the luckiest value."""
+
+    @property
+    def told(self) -> int:
+        """How many observations have been told."""
+        return self._told
+
+    @property
+    def pending(self) -> int:
+        """How many asks are neither told nor cancelled."""
+        return self._pending
+
+    # -- what a concrete policy fills in ----------------------------------------------------------
+
+    @abstractmethod
+    def _propose(self) -> tuple[int, FloatArray]:
+        """The site to play next, and its point in the user's units as a new array."""
+
+    @abstractmethod
+    def _locate(self, points: FloatArray) -> IntArray:
+        """Sites of checked points (n, d); refuses what is outside the domain, changing nothing."""
+
+    @abstractmethod
+    def _record(self, site: int, value: float, asked: bool) -> None:
+        """Take in one observation, which settles a pending play of its site if `asked`."""
+
+    @abstractmethod
+    def _record_many(self, sites: IntArray, values: FloatArray) -> None:
+        """Take in many observations at once."""
+
+    @abstractmethod
+    def _released(self, site: int) -> None:
+        """A pending play of this site was cancelled."""
+
+    # -- bookkeeping ------------------------------------------------------------------------------
+
+    def _settle(self, word: bytes, site: int) -> None:
+        left = self._pending_plays[site] - 1
+        if left:
+            self._pending_plays[site] = left
+        else:
+            del self._pending_plays[site]
+            del self._pending_sites[word]
+        self._pending -= 1
+
+    def _site(self, point: FloatArray) -> int:
+        if point.shape != (self.domain.dim,):
+            raise _wrong_shape(point, self.domain.dim)
+        return int(self._locate(self.domain.check(point[None, :]))[0])
+
+    def _tell_many(self, points: FloatArray, y: npt.ArrayLike) -> None:
+        if points.ndim != 2:
+            raise _wrong_shape(points, self.domain.dim)
+        values = _as_values(y, len(points))
+        sites = self._locate(self.domain.check(points))
+        if len(points) == 0:
+            return
+        for row in points if self._pending else ():
+            word = row.tobytes()
+            site = self._pending_sites.get(word)
+            if site is not None:
+                self._settle(word, site)
+        self._told += len(points)
+        self._record_many(sites, values)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State for pickling, marked with its version."""
+        return {**self.__dict__, "state_version": STATE_VERSION, "written_by": __version__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        version = state.get("state_version")
+        if not isinstance(version, int) or version > STATE_VERSION:
+            raise VersionMismatch(
+                f"this policy was saved by Partita {state.get('written_by', '?')} (state version "
+                # -- checks of input ------------------------------------------------------------------------------
+            )
+        self.__dict__.update(
+            {k: v for k, v in state.items() if k not in ("state_version", "written_by")}
+        )
+
+
+# -- checks of input ---------------------------------------------------------------------------
+
+
+def _as_floats(x: npt.ArrayLike) -> FloatArray:
+    try:
+        return np.asarray(x, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise InvalidInput(f"x={x!r}: give an array of numbers, such as ask() returned.") from None
+
+
+def _as_value(y: npt.ArrayLike) -> float:
+    if isinstance(y, float):
+        value = float(y)
+    elif isinstance(y, str | bytes) or np.ndim(y) != 0:
+        raise InvalidInput(
+            f"tell(x, {y!r}): the value must be one number. For several observations give points "
+            "of shape (n, d) and values of shape (n,)."
+        )
+    else:
+        try:
+            value = float(y)  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidInput(f"tell(x, {y!r}): the value must be a real number.") from None
+    if not -LARGEST_VALUE <= value <= LARGEST_VALUE:
+        raise InvalidInput(
+            f"tell(x, {value}): the value must be finite"
+            + (f" and at most {LARGEST_VALUE:g} in size. " if math.isfinite(value) else ". ")
+            + "Use cancel(x) for a failed evaluation."
+        )
+    return value
+
+
+def _as_values(y: npt.ArrayLike, n: int) -> FloatArray:
+    try:
+        values = np.array(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput("tell(X, Y): the values must be numbers.") from None
+    if values.shape != (n,):
+        raise InvalidInput(
+            f"tell(X, Y): {n} points but values of shape {values.shape}: give one value a point, "
+            f"shape ({n},)."
+        )
+    bad = np.flatnonzero(~(np.abs(values) <= LARGEST_VALUE))
+    if len(bad):
+        raise InvalidInput(
+            f"tell(X, Y): value {bad[0]} is {values[bad[0]]}, but every value must be finite and "
+            f"at most {LARGEST_VALUE:g} in size. Leave failed evaluations out, and cancel theirs."
+        )
+    return values
+
+
+def _wrong_shape(point: FloatArray, dim: int) -> InvalidInput:
+    return InvalidInput(
+        f"x has shape {point.shape}, but the domain has {dim} dimension{'s' * (dim > 1)}: give an "
+        f"array of shape ({dim},), or (n, {dim}) with n values."
+    )
+
+
+def check_seed(seed: object) -> int:
+    """A seed as a non-negative integer."""
+    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or int(seed) < 0:
+        raise InvalidInput(f"seed={seed!r}: give a whole number of at least 0.")
+    return int(seed)
+
+
+def check_positive(name: str, value: object) -> float:
+    """A positive finite number."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, numbers.Real)
+        or not 0 < float(value) < math.inf
+    ):
+        raise InvalidInput(f"{name}={value!r}: give a positive finite number.")
+    return float(value)
+
+
+def check_horizon(horizon: object) -> int:
+    """A horizon of at least one step."""
+    steps = float(horizon) if isinstance(horizon, numbers.Real) else math.nan
+    if isinstance(horizon, bool) or not 1 <= steps < math.inf or steps != int(steps):
+        raise InvalidInput(
+            f"horizon={horizon!r}: give the evaluations planned, a whole number of at least 1."
+        )
+    return int(steps)
+
+
+def check_delta(delta: object) -> float:
+    """A probability strictly between 0 and 1."""
+    if isinstance(delta, bool) or not isinstance(delta, numbers.Real) or not 0 < float(delta) < 1:
+        raise InvalidInput(
+            f"delta={delta!r}: give the probability that a bound may fail, between 0 and 1."
+        )
+    return float(delta)
+
+
+def check_kernel(kernel: object, domain: Grid | Arms | Box) -> Matern:
+    """A kernel that fits the domain."""
+    if not isinstance(kernel, Matern):
+        raise InvalidInput(
+            f"kernel={kernel!r}: give a kernel, such as Matern(nu=1.5, lengthscale=0.2)."
+        )
+    if domain.dim > MAX_DIM:
+        raise InvalidInput(
+            f"the domain has {domain.dim} dimensions, but at most {MAX_DIM} are supported."
+        )
+    kernel.scales(domain.dim)
+    return kernel

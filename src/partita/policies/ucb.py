@@ -1,0 +1,90 @@
+"""What the policies that play the highest upper confidence bound share: all but their settings."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import numpy.typing as npt
+
+from partita.errors import TheoryWarning
+from partita.sites import BoxSites
+
+from ._engine import Engine, warn_contradiction
+from .base import CellView, Policy, Prediction, Recommendation
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+class UCBPolicy(Policy):
+    """A policy that is an `Engine` with settings; a concrete one builds its engine.
+
+    Bounds come from told data only, never from pending points. With pending points they hold if
+    whether and when a value arrives does not depend on its own noise; the regret theorems are for
+    one point at a time.
+    """
+
+    _engine: Engine
+    #: Evaluations planned; None where the policy needs no horizon.
+    horizon: int | None = None
+    _past_horizon = False
+
+    def recommend(self) -> Recommendation:
+        """The candidate with the highest lower bound."""
+        return self._engine.recommend(self._told + 1)
+
+    def certificate(self) -> float:
+        """A bound on f(x*) − f(recommended x), at all times, with probability ≥ 1 − delta."""
+        t = self._told + 1
+        gap = self._engine.ceiling(t) - self._engine.recommend(t).lower
+        if gap < 0:
+            warn_contradiction()
+        return max(gap, 0.0)
+
+    def predict(self, points: npt.ArrayLike) -> Prediction:
+        """Posterior and bounds at points (n, d) of the domain."""
+        checked = self.domain.check(points)
+        sites, t = self._engine.partition.sites, self._told + 1
+        if isinstance(sites, BoxSites):
+            return self._engine.predict(sites.to_scaled(checked), t)
+        arms = sites.locate(checked)
+        return self._engine.predict(sites.scaled[arms], t, arms)
+
+    @property
+    def cover(self) -> tuple[CellView, ...]:
+        """The cells of the present cover, in units of the unit cube."""
+        return self._engine.cover(self._told + 1)
+
+    @property
+    def cells_created(self) -> int:
+        """How many cells there have ever been, |∪A_t|."""
+        return self._engine.partition.cells_created
+
+    def _step(self) -> int:
+        return self._told + self._pending + 1
+
+    def _propose(self) -> tuple[int, FloatArray]:
+        t = self._step()
+        if self.horizon is not None and t > self.horizon and not self._past_horizon:
+            self._past_horizon = True
+            warnings.warn(
+                f"step {t} is past the horizon of {self.horizon}: the confidence bounds hold, but "
+                "the regret bound was for the horizon. Give a larger horizon next time.",
+                TheoryWarning,
+                stacklevel=3,
+            )
+        return self._engine.propose(t)
+
+    def _locate(self, points: FloatArray) -> IntArray:
+        return self._engine.partition.sites.locate(points)
+
+    def _record(self, site: int, value: float, asked: bool) -> None:
+        self._engine.observe(site, value, asked, self._step())
+
+    def _record_many(self, sites: IntArray, values: FloatArray) -> None:
+        self._engine.observe_many(sites, values, self._step())
+        self._engine.replan(self._pending_plays, self._step())
+
+    def _released(self, site: int) -> None:
+        self._engine.release(site, self._step())

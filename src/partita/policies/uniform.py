@@ -1,0 +1,71 @@
+"""Uniform sampling: the yardstick that regret is measured against."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from partita.cover import Geometry
+from partita.domains import Arms, Box, Grid
+from partita.sites import ArmSites, BoxSites
+
+from .base import Policy, Recommendation, check_seed
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+class UniformSampling(Policy):
+    """Plays every arm, or every point of a box, with the same probability, whatever it is told.
+
+    It models nothing: `recommend` is the point with the highest average value, with infinite
+    bounds.
+    """
+
+    def __init__(self, domain: Grid | Arms | Box, *, seed: int = 0) -> None:
+        super().__init__(domain)
+        self.seed = check_seed(seed)
+        self._random = np.random.default_rng(self.seed)
+        geometry = Geometry(domain.dim, 1)
+        self._sites: ArmSites | BoxSites = (
+            BoxSites(domain, geometry)
+            if isinstance(domain, Box)
+            else ArmSites(domain, geometry, self.seed)
+        )
+        self._size = 0 if isinstance(domain, Box) else domain.size
+
+    def recommend(self) -> Recommendation:
+        """The point with the highest average value; an arbitrary one before any was told."""
+        sites = self._sites
+        played = np.flatnonzero(sites.count > 0)
+        if not len(played):
+            centre = (self.domain.lower + self.domain.upper) / 2
+            x = centre if isinstance(self.domain, Box) else self.domain.points[0].copy()
+            return Recommendation(x, 0.0, -math.inf, math.inf)
+        means = sites.total[played] / sites.count[played]
+        best = int(np.argmax(means))
+        return Recommendation(sites.x(int(played[best])), float(means[best]), -math.inf, math.inf)
+
+    def _propose(self) -> tuple[int, FloatArray]:
+        sites = self._sites
+        if isinstance(sites, BoxSites):
+            site = sites.register(self._random.random(self.domain.dim))
+        else:
+            site = int(self._random.integers(self._size))
+        return site, sites.x(site)
+
+    def _locate(self, points: FloatArray) -> IntArray:
+        return self._sites.locate(points)
+
+    def _record(self, site: int, value: float, asked: bool) -> None:
+        self._sites.count[site] += 1
+        self._sites.total[site] += value
+
+    def _record_many(self, sites: IntArray, values: FloatArray) -> None:
+        np.add.at(self._sites.count, sites, 1)
+        np.add.at(self._sites.total, sites, values)
+
+    def _released(self, site: int) -> None:
+        pass

@@ -1,0 +1,323 @@
+"""The exact Gaussian-process posterior on m candidates, however often each is played.
+
+Notation: m candidates, k of them with data, n_j plays of candidate j with mean value ȳ_j,
+regulariser α. n plays of one point are exactly one observation of their mean with noise variance
+α/n.
+
+`DensePosterior` keeps the covariance of all candidates, (m, m): an observation is a rank-one
+update, O(m²) whatever the number of observations. `RowPosterior` keeps one row of V = L⁻¹K(data,
+candidates) an observation, O(m) memory each, for tens of thousands of candidates.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _hot
+from .errors import NumericalError
+from .kernels import Matern
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+#: From this many conditioning points on, a factorisation by LAPACK beats one rank-one update each.
+FACTOR_FROM = 48
+#: Rank-one updates before a dense posterior is computed afresh, so that rounding cannot pile up.
+REFRESH_AFTER = 4096
+#: Rows stored together in one array by `RowPosterior`.
+BLOCK_ROWS = 64
+
+
+def lost(what: str) -> NumericalError:
+    """The error for a variance that is negative beyond rounding."""
+    return NumericalError(
+        f"{what}: a posterior variance fell below zero. The regulariser alpha is too small for "
+        "points this close together: give a larger alpha."
+    )
+
+
+class Prior:
+    """The kernel between candidates, as a matrix or a column at a time.
+
+    `points` (m, d) are divided by the lengthscales already; `matrix` may be given where it is
+    known.
+    """
+
+    __slots__ = ("_kernel", "_matrix", "_points")
+
+    def __init__(
+        self, kernel: Matern, points: FloatArray, matrix: FloatArray | None = None
+    ) -> None:
+        self._kernel, self._points, self._matrix = kernel, points, matrix
+
+    def __len__(self) -> int:
+        return len(self._points)
+
+    def matrix(self) -> FloatArray:
+        """A new (m, m) matrix."""
+        if self._matrix is not None:
+            return np.asarray(self._matrix.copy())
+        return unit_kernel(self._kernel, self._points, self._points)
+
+    def column(self, j: int) -> FloatArray:
+        """A new (m,) column: the kernel between candidate j and all candidates."""
+        row = self._points[j : j + 1]
+        return np.ravel(unit_kernel(self._kernel, row, self._points))
+
+
+def unit_kernel(kernel: Matern, left: FloatArray, right: FloatArray) -> FloatArray:
+    """Kernel between points (n, d) and (m, d) already divided by the lengthscales, (n, m)."""
+    if kernel.closed_form >= 0:
+        return np.asarray(_hot.matern(left, right, kernel.closed_form))
+    from scipy.spatial.distance import cdist
+
+    return kernel.radial(cdist(left, right))
+
+
+class Plan(Protocol):
+    """Standard deviations as if pending plays had been observed; means are untouched."""
+
+    std: FloatArray
+
+    def add(self, j: int) -> None:
+        """Lower the standard deviation by one more play of candidate j."""
+        ...
+
+
+class Posterior(Protocol):
+    """What a cell needs of its posterior."""
+
+    mean: FloatArray
+    std: FloatArray
+    gain: float
+
+    def observe(self, j: int, value: float) -> None:
+        """Condition on one value at candidate j."""
+        ...
+
+    def refit(self, prior: Prior, where: IntArray, values: FloatArray, counts: FloatArray) -> None:
+        """Compute the posterior afresh from replicate means and counts at candidates `where`."""
+        ...
+
+    def wants_refit(self, distinct: int) -> bool:
+        """Whether it is time to compute the posterior afresh."""
+        ...
+
+    def plan(self) -> Plan:
+        """A plan with no pending plays yet."""
+        ...
+
+
+class DensePosterior:
+    """Means (m,) and the full covariance (m, m) of the candidates."""
+
+    __slots__ = ("_updates", "alpha", "cov", "gain", "mean", "std")
+
+    def __init__(self, size: int, alpha: float) -> None:
+        self.alpha = alpha
+        self.mean = np.zeros(size)
+        self.std = np.ones(size)
+        self.cov: FloatArray | None = None
+        self.gain = 0.0
+        self._updates = 0
+
+    def observe(self, j: int, value: float) -> None:
+        """One rank-one update. The caller makes sure that the covariance is there (`refit`)."""
+        gain = _hot.observe(self.mean, self.std, self.cov, j, value, self.alpha)
+        if gain == _hot.LOST:
+            raise lost("observation")
+        self.gain += gain
+        self._updates += 1
+
+    def refit(self, prior: Prior, where: IntArray, values: FloatArray, counts: FloatArray) -> None:
+        """Posterior from replicate means `values` (k,) of `counts` (k,) plays at `where` (k,)."""
+        cov = prior.matrix()
+        if len(cov) != len(self.mean):
+            self.mean, self.std = np.zeros(len(cov)), np.ones(len(cov))
+        self.mean[:] = 0.0
+        noises = self.alpha / counts
+        if len(where) < FACTOR_FROM:
+            gain = _hot.condition(self.mean, self.std, cov, where, values, noises)
+            if gain == _hot.LOST:
+                raise lost("fit")
+        else:
+            gain = self._factor(cov, where, values, noises)
+        self.cov = cov
+        self.gain = float(gain)
+        self._updates = 0
+
+    def _factor(
+        self, cov: FloatArray, where: IntArray, values: FloatArray, noises: FloatArray
+    ) -> float:
+        from scipy.linalg import LinAlgError, cholesky, solve_triangular
+
+        try:
+            factor = cholesky(cov[np.ix_(where, where)] + np.diag(noises), lower=True)
+        except LinAlgError:
+            raise lost("fit") from None
+        rows = solve_triangular(factor, cov[where], lower=True)
+        self.mean[:] = solve_triangular(factor, values, lower=True) @ rows
+        cov -= rows.T @ rows
+        variance = np.diagonal(cov)
+        if variance.min() < -_hot.VARIANCE_TOLERANCE:
+            raise lost("fit")
+        self.std[:] = np.sqrt(np.maximum(variance, 0.0))
+        return float(np.log(np.diagonal(factor)).sum() - 0.5 * np.log(noises).sum())
+
+    def wants_refit(self, distinct: int) -> bool:
+        """When the covariance was given up, or enough rank-one updates have been made."""
+        return self.cov is None or self._updates >= REFRESH_AFTER
+
+    def plan(self) -> Plan:
+        """A copy of the covariance, to be lowered by pending plays."""
+        if self.cov is None:
+            raise AssertionError("plan() of a cold posterior")
+        return _DensePlan(self.cov.copy(), self.std.copy(), self.alpha)
+
+
+class _DensePlan:
+    __slots__ = ("_alpha", "_cov", "std")
+
+    def __init__(self, cov: FloatArray, std: FloatArray, alpha: float) -> None:
+        self._cov, self.std, self._alpha = cov, std, alpha
+
+    def add(self, j: int) -> None:
+        if _hot.shrink(self._cov, self.std, j, self._alpha) == _hot.LOST:
+            raise lost("pending play")
+
+
+class RowPosterior:
+    """Means and variances (m,), and one row of V an observation, in blocks that are never copied.
+
+    With V = L⁻¹K(data, candidates) the posterior covariance of candidates i and j is k(i, j) − V[:,
+    i]·V[:, j], so the column of the next observation, and from it the next row, is one
+    matrix–vector product.
+    """
+
+    __slots__ = ("_blocks", "_prior", "_rows", "alpha", "gain", "mean", "std", "variance")
+
+    def __init__(self, prior: Prior, alpha: float) -> None:
+        self._prior = prior
+        self.alpha = alpha
+        self.mean = np.zeros(len(prior))
+        self.variance = np.ones(len(prior))
+        self.std = np.ones(len(prior))
+        self.gain = 0.0
+        self._blocks: list[FloatArray] = []
+        self._rows = 0
+
+    def __getstate__(self) -> dict[str, object]:
+        """State for pickling, without the unused part of the last block."""
+        state = {name: getattr(self, name) for name in self.__slots__}
+        state["_blocks"] = [block[:used] for block, used in self._filled()]
+        return state
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+        if self._blocks and len(self._blocks[-1]) < BLOCK_ROWS:
+            block = np.empty((BLOCK_ROWS, len(self.mean)))
+            block[: len(self._blocks[-1])] = self._blocks[-1]
+            self._blocks[-1] = block
+
+    def _filled(self) -> list[tuple[FloatArray, int]]:
+        return [
+            (block, min(BLOCK_ROWS, self._rows - BLOCK_ROWS * i))
+            for i, block in enumerate(self._blocks)
+        ]
+
+    def covariance(self, j: int) -> FloatArray:
+        """Posterior covariance of candidate j with every candidate, (m,)."""
+        column = self._prior.column(j)
+        for block, used in self._filled():
+            column -= block[:used, j] @ block[:used]
+        return column
+
+    def observe(self, j: int, value: float) -> None:
+        """One matrix–vector product, and one more row."""
+        column = self.covariance(j)
+        variance = max(float(self.variance[j]), 0.0)
+        total = variance + self.alpha
+        self.mean += column * ((value - self.mean[j]) / total)
+        column /= math.sqrt(total)
+        if self._rows == BLOCK_ROWS * len(self._blocks):
+            self._blocks.append(np.empty((BLOCK_ROWS, len(self.mean))))
+        self._blocks[-1][self._rows % BLOCK_ROWS] = column
+        self._rows += 1
+        self.gain += 0.5 * math.log1p(variance / self.alpha)
+        self._lower_variance(column)
+
+    def _lower_variance(self, row: FloatArray) -> None:
+        self.variance -= row * row
+        if self.variance.min() < -_hot.VARIANCE_TOLERANCE:
+            raise lost("observation")
+        np.sqrt(np.maximum(self.variance, 0.0), out=self.std)
+
+    def refit(self, prior: Prior, where: IntArray, values: FloatArray, counts: FloatArray) -> None:
+        """One row for each distinct point, replicates folded into its noise."""
+        from scipy.linalg import LinAlgError, cholesky, solve_triangular
+
+        noises = self.alpha / counts
+        k = len(where)
+        matrix = np.empty((k, k))
+        for i, j in enumerate(where):
+            matrix[i] = self._prior.column(int(j))[where]
+        matrix[np.diag_indices(k)] += noises
+        try:
+            factor = cholesky(matrix, lower=True, overwrite_a=True)
+        except LinAlgError:
+            raise lost("fit") from None
+        self._blocks, self._rows = [], 0
+        self.variance[:] = 1.0
+        for start in range(0, k, BLOCK_ROWS):
+            stop = min(start + BLOCK_ROWS, k)
+            block = np.empty((BLOCK_ROWS, len(self.mean)))
+            for i in range(start, stop):
+                block[i - start] = self._prior.column(int(where[i]))
+            for b, done in enumerate(self._blocks):
+                block[: stop - start] -= (
+                    factor[start:stop, b * BLOCK_ROWS : (b + 1) * BLOCK_ROWS] @ done
+                )
+            block[: stop - start] = solve_triangular(
+                factor[start:stop, start:stop], block[: stop - start], lower=True
+            )
+            self._blocks.append(block)
+            self.variance -= (block[: stop - start] ** 2).sum(axis=0)
+        self._rows = k
+        weights = solve_triangular(factor, values, lower=True)
+        self.mean[:] = 0.0
+        for b, (block, used) in enumerate(self._filled()):
+            self.mean += weights[b * BLOCK_ROWS : b * BLOCK_ROWS + used] @ block[:used]
+        self.gain = float(np.log(np.diagonal(factor)).sum() - 0.5 * np.log(noises).sum())
+        self._lower_variance(np.zeros(1))
+
+    def wants_refit(self, distinct: int) -> bool:
+        """When replicates have made the rows twice as many as the distinct points need."""
+        return self._rows >= 2 * distinct + 16 * BLOCK_ROWS
+
+    def plan(self) -> Plan:
+        """Rows for pending plays are kept apart from the told ones."""
+        return _RowPlan(self)
+
+
+class _RowPlan:
+    __slots__ = ("_posterior", "_rows", "_variance", "std")
+
+    def __init__(self, posterior: RowPosterior) -> None:
+        self._posterior = posterior
+        self._rows: list[FloatArray] = []
+        self._variance = posterior.variance.copy()
+        self.std = posterior.std.copy()
+
+    def add(self, j: int) -> None:
+        column = self._posterior.covariance(j)
+        for row in self._rows:
+            column -= row[j] * row
+        column /= math.sqrt(max(float(self._variance[j]), 0.0) + self._posterior.alpha)
+        self._rows.append(column)
+        self._variance -= column * column
+        np.sqrt(np.maximum(self._variance, 0.0), out=self.std)
