@@ -200,7 +200,7 @@ class Policy(ABC):
         if not isinstance(version, int) or version > STATE_VERSION:
             raise VersionMismatch(
                 f"this policy was saved by Partita {state.get('written_by', '?')} (state version "
-                # -- checks of input ------------------------------------------------------------------------------
+                f"{version}), but {__version__} reads only up to {STATE_VERSION}: upgrade Partita."
             )
         self.__dict__.update(
             {k: v for k, v in state.items() if k not in ("state_version", "written_by")}
