@@ -23,11 +23,9 @@ def textbook(prior, plays, values, alpha):
 
 def make(kind, kernel, points, alpha):
     prior = Prior(kernel, points)
-    if kind == "rows":
-        return RowPosterior(prior, alpha), prior
-    dense = DensePosterior(len(points), alpha)
-    dense.refit(prior, np.empty(0, np.int64), np.empty(0), np.empty(0))
-    return dense, prior
+    posterior = RowPosterior(alpha) if kind == "rows" else DensePosterior(alpha)
+    posterior.refit(prior, np.empty(0, np.int64), np.empty(0), np.empty(0))
+    return posterior, prior
 
 
 def aggregate(plays, values):

@@ -28,10 +28,14 @@ IntArray = npt.NDArray[np.int64]
 TOLERANCE = 1e-9
 #: The largest grid that is built, in points.
 MAX_GRID_POINTS = 50_000_000
+#: A box must have at least this many floating-point numbers a side.
+MIN_BOX_FLOATS = 2.0**24
 
 
 def as_floats(values: npt.ArrayLike, name: str) -> FloatArray:
     """Real numbers as a C-contiguous float64 array, which shares memory with `values` if it can."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise InvalidInput(f"{name} is a masked array: give a plain one, without what is masked")
     try:
         array = np.asarray(values)
     except (TypeError, ValueError) as error:
@@ -395,6 +399,14 @@ class Box(Domain):
                 "give two lists of the same length, one bound per dimension"
             )
         low, high = _bounds(low, high)
+        coarse = np.flatnonzero(high - low < MIN_BOX_FLOATS * np.spacing(np.maximum(-low, high)))
+        if len(coarse):
+            i = int(coarse[0])
+            raise InvalidInput(
+                f"lower[{i}]={float(low[i])!r} and upper[{i}]={float(high[i])!r} are so close that "
+                "floating point hardly resolves what lies between: give bounds relative to their "
+                "centre, and add it back when you evaluate"
+            )
         self.__dict__.update(dim=len(low), lower=low, upper=high)
 
     def check(self, X: npt.ArrayLike) -> FloatArray:
@@ -431,7 +443,9 @@ class Box(Domain):
                 f"{_row(unit, i, 'U')} lies outside [0, 1]^{self.dim}: "
                 "give unit coordinates, such as to_unit returns"
             )
-        x = np.minimum(self.lower + unit * (self.upper - self.lower), self.upper)
+        # Below 1 the product is at most the float before the rounded side, so less than the exact
+        # side, and the sum at most `upper`. At 1 the sum may miss `upper` on either side.
+        x = self.lower + unit * (self.upper - self.lower)
         return np.where(unit == 1.0, self.upper, x)
 
     def __repr__(self) -> str:

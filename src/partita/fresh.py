@@ -10,7 +10,8 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,14 @@ from .cover import CellKey, Geometry
 from .sites import WordArray, hashed
 
 IntArray = npt.NDArray[np.int64]
+
+
+class CellState(Enum):
+    """What has become of a cell."""
+
+    FRESH = "nobody looked at it yet"
+    EMPTY = "made for a pending play, without data"
+    DATA = "it has data, or had and was split"
 
 
 class FreshArms:
@@ -64,6 +73,8 @@ class _Family:
     start: int
     stride: int
     cursor: int = 0
+    #: Cells passed over while a play in them was pending: fresh again if it is cancelled.
+    waiting: list[CellKey] = field(default_factory=list)
 
     def number(self) -> int:
         return (self.start + self.cursor * self.stride) % self.size
@@ -72,13 +83,16 @@ class _Family:
 class FreshBox:
     """Cells of a box without data, never listed: siblings are a seeded permutation and a cursor."""
 
-    def __init__(self, geometry: Geometry, seed: int, has_data: Callable[[CellKey], bool]) -> None:
-        """`has_data(key)` says whether a cell has been made, or made and split."""
+    def __init__(
+        self, geometry: Geometry, seed: int, state: Callable[[CellKey], CellState]
+    ) -> None:
+        """`state(key)` says what has become of a cell."""
         self._geometry = geometry
         self._seed = seed
-        self._has_data = has_data
+        self._state = state
         self._heaps: dict[int, list[tuple[int, int]]] = {}
-        self._families: list[_Family | None] = []
+        self._families: dict[int, _Family] = {}
+        self._made = 0
         self.changed: set[int] = set()
         self._add(None, geometry.per_side**geometry.dim, 0)
 
@@ -92,8 +106,9 @@ class FreshBox:
         stride = 1 + other % max(1, size - 1)
         while math.gcd(stride, size) != 1:
             stride += 1
-        self._families.append(_Family(parent, size, word % size, stride))
-        heapq.heappush(self._heaps.setdefault(level, []), (word, len(self._families) - 1))
+        self._families[self._made] = _Family(parent, size, word % size, stride)
+        heapq.heappush(self._heaps.setdefault(level, []), (word, self._made))
+        self._made += 1
         self.changed.add(level)
 
     def _key(self, family: _Family) -> CellKey:
@@ -106,8 +121,8 @@ class FreshBox:
             coordinates.append(c)
         return (0, *coordinates)
 
-    def take(self, key: CellKey) -> None:
-        """Note that a cell is getting data."""
+    def note(self, key: CellKey) -> None:
+        """A cell was made, or is fresh again."""
         self.changed.add(key[0])
 
     def levels(self) -> Iterable[int]:
@@ -117,17 +132,40 @@ class FreshBox:
     def peek(self, level: int) -> tuple[int, CellKey] | None:
         """Priority and key of the next cell of a level."""
         heap = self._heaps.get(level, [])
-        while heap:
-            family = self._families[heap[0][1]]
-            if family is None:
-                raise AssertionError("an exhausted family is still in the heap")
-            while family.cursor < family.size:
-                key = self._key(family)
-                if not self._has_data(key):
-                    return heap[0][0], key
-                family.cursor += 1
-            self._families[heapq.heappop(heap)[1]] = None
-        self._heaps.pop(level, None)
+        idle = []  # families with nothing but cells where a play is pending
+        found = None
+        while heap and found is None:
+            word, number = heap[0]
+            family = self._families[number]
+            key = self._next(family)
+            if key is not None:
+                found = word, key
+            else:
+                heapq.heappop(heap)
+                if family.waiting:
+                    idle.append((word, number))
+                else:
+                    del self._families[number]
+        for entry in idle:
+            heapq.heappush(heap, entry)
+        if not heap:
+            self._heaps.pop(level, None)
+        return found
+
+    def _next(self, family: _Family) -> CellKey | None:
+        """The next cell of a family, in its order."""
+        family.waiting = [k for k in family.waiting if self._state(k) is not CellState.DATA]
+        for key in family.waiting:
+            if self._state(key) is CellState.FRESH:
+                return key
+        while family.cursor < family.size:
+            key = self._key(family)
+            state = self._state(key)
+            if state is CellState.FRESH:
+                return key
+            if state is CellState.EMPTY:
+                family.waiting.append(key)
+            family.cursor += 1
         return None
 
 

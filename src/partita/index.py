@@ -82,7 +82,11 @@ class Table:
         """Set a row's moments (m,), as many as before, and its gain; find its index at step t."""
         width = self._width
         clock = width.clock(t)
-        drift = width.offset + width.factor * clock**0.5 - self._slack if width.drifts else 0.0
+        drift = 0.0
+        if width.drifts:
+            drift = width.offset + width.factor * clock**0.5
+            self._highest_drift = max(self._highest_drift, drift)
+            drift -= self._slack
         self._count = _hot.table_enter(
             self._numbers,
             self._places,

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from . import _hot
 from .cover import CellKey, Geometry, SplitRule
 from .domains import Arms, Box, Grid
-from .fresh import FreshArms, FreshBox
+from .fresh import CellState, FreshArms, FreshBox
 from .kernels import Matern
 from .lattice import Lattice
 from .posterior import DensePosterior, Plan, Posterior, Prior, RowPosterior
@@ -90,6 +90,7 @@ class Partition:
         self._seed = seed
         self._inverse_scale = 1.0 / (geometry.per_side * kernel.scales(geometry.dim))
         self._where: dict[int, list[tuple[Cell, int]]] = {}
+        self._altered: list[Cell] = []
         self._warm = 0
         self._clock = 0
         self.sites: ArmSites | BoxSites
@@ -98,7 +99,7 @@ class Partition:
             if lattice is None:
                 raise AssertionError("a box needs a lattice")
             self.sites = BoxSites(domain, geometry)
-            self.fresh = FreshBox(geometry, seed, self.is_made)
+            self.fresh = FreshBox(geometry, seed, self.state)
             self._nodes = {row.tobytes(): j for j, row in enumerate(lattice.offsets)}
             self._lattice_kernels: dict[int, FloatArray] = {}
         else:
@@ -109,9 +110,12 @@ class Partition:
 
     # -- reading ------------------------------------------------------------------------------
 
-    def is_made(self, key: CellKey) -> bool:
-        """Whether a cell has candidates in memory, or had and was split."""
-        return key in self.leaves or key in self.split
+    def state(self, key: CellKey) -> CellState:
+        """What has become of a cell."""
+        cell = self.leaves.get(key)
+        if cell is None:
+            return CellState.DATA if key in self.split else CellState.FRESH
+        return CellState.DATA if cell.count else CellState.EMPTY
 
     @property
     def cells_created(self) -> int:
@@ -176,7 +180,7 @@ class Partition:
         if known is None:
             known = []
             for key in self.keys_at(self.sites.scaled[site].tolist()):
-                cell = self.leaves.get(key) or self.make(key)
+                cell = self.leaves.get(key) or self._make(key)
                 known.append((cell, self._candidate(cell, site)))
             self._where[site] = known
         return known
@@ -195,10 +199,41 @@ class Partition:
                 self._where[site] = [(cell, j)]  # inside the cell, so in no other
         return site
 
-    def make(self, key: CellKey) -> Cell:
+    def first_site(self, key: CellKey) -> int:
+        """The site to play first in a cell without data: the candidate of the lowest priority."""
+        if isinstance(self.fresh, FreshArms) and isinstance(self.sites, ArmSites):
+            arms = self.fresh.arms[key]
+            return int(arms[np.argmin(self.sites.priority[arms])])
+        if self.lattice is None or not isinstance(self.sites, BoxSites):
+            raise AssertionError("a box has a lattice")
+        points = self.lattice.points(key)
+        return self.sites.register(points[np.argmin(point_priorities(self._seed, points))])
+
+    def _make(self, key: CellKey) -> Cell:
         """Make a cell that has no data yet."""
-        members = self.fresh.take(key)
-        return self._build(key, np.empty(0, np.int64) if members is None else members)
+        cell = self._build(key, self._take_fresh(key))
+        self._altered.append(cell)
+        return cell
+
+    def _take_fresh(self, key: CellKey) -> IntArray:
+        """Members of a cell without data, which it is no longer to be."""
+        if isinstance(self.fresh, FreshArms):
+            return self.fresh.take(key)
+        self.fresh.note(key)
+        return np.empty(0, np.int64)
+
+    def unmake(self, cell: Cell) -> None:
+        """Forget a cell that was made for a play which was cancelled."""
+        self._forget(cell)
+        if isinstance(self.fresh, FreshArms) and isinstance(self.sites, ArmSites):
+            self.fresh.add(cell.key, cell.sites, int(self.sites.priority[cell.sites].min()))
+        elif isinstance(self.fresh, FreshBox):
+            self.fresh.note(cell.key)
+
+    def take_altered(self) -> list[Cell]:
+        """Cells made, or given a new candidate, by looking up a site since the last call."""
+        altered, self._altered = self._altered, []
+        return [cell for cell in altered if self.leaves.get(cell.key) is cell]
 
     def _candidate(self, cell: Cell, site: int) -> int:
         """Candidate number of a site in a cell; a new one if the lattice has no such point."""
@@ -214,6 +249,7 @@ class Partition:
             priority = point_priorities(self._seed, self.sites.scaled[site : site + 1])
             cell.priority = np.append(cell.priority, priority)
             self._refit(cell)
+            self._altered.append(cell)
         else:
             cell.sites[j] = site
         return j
@@ -268,8 +304,8 @@ class Partition:
                 continue
             cell = self.leaves.get(key)
             if cell is None:
-                fresh = self.fresh.take(key)
-                members = members if fresh is None else fresh
+                fresh = self._take_fresh(key)
+                members = members if self.lattice is not None else fresh
             else:
                 gone.append(cell)
                 if self.lattice is None:
@@ -363,12 +399,8 @@ class Partition:
             sites, priority = members, self.sites.priority[members]
         else:
             sites, priority = self._lay_out(key, members)
-        posterior: Posterior
-        if len(sites) > DENSE_LIMIT and self.rule.never:
-            prior = Prior(self.kernel, self.kernel_points(self.sites.scaled[sites]))
-            posterior = RowPosterior(prior, self.alpha)
-        else:
-            posterior = DensePosterior(len(sites), self.alpha)
+        rows = len(sites) > DENSE_LIMIT and self.rule.never
+        posterior = RowPosterior(self.alpha) if rows else DensePosterior(self.alpha)
         cell = Cell(key, sites, priority, posterior)
         cell.touched = self._clock
         self.leaves[key] = cell

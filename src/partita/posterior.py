@@ -117,10 +117,11 @@ class DensePosterior:
 
     __slots__ = ("_updates", "alpha", "cov", "gain", "mean", "std")
 
-    def __init__(self, size: int, alpha: float) -> None:
+    def __init__(self, alpha: float) -> None:
+        """Empty until its first `refit`."""
         self.alpha = alpha
-        self.mean = np.zeros(size)
-        self.std = np.ones(size)
+        self.mean = np.zeros(0)
+        self.std = np.zeros(0)
         self.cov: FloatArray | None = None
         self.gain = 0.0
         self._updates = 0
@@ -200,13 +201,14 @@ class RowPosterior:
 
     __slots__ = ("_blocks", "_prior", "_rows", "alpha", "gain", "mean", "std", "variance")
 
-    def __init__(self, prior: Prior, alpha: float) -> None:
-        self._prior = prior
+    def __init__(self, alpha: float) -> None:
+        """Empty until its first `refit`."""
         self.alpha = alpha
-        self.mean = np.zeros(len(prior))
-        self.variance = np.ones(len(prior))
-        self.std = np.ones(len(prior))
+        self.mean = np.zeros(0)
+        self.variance = np.zeros(0)
+        self.std = np.zeros(0)
         self.gain = 0.0
+        self._prior: Prior
         self._blocks: list[FloatArray] = []
         self._rows = 0
 
@@ -261,8 +263,14 @@ class RowPosterior:
         """One row for each distinct point, replicates folded into its noise."""
         from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
-        noises = self.alpha / counts
+        self._prior = prior
+        self.mean, self.std = np.zeros(len(prior)), np.ones(len(prior))
+        self.variance = np.ones(len(prior))
+        self._blocks, self._rows, self.gain = [], 0, 0.0
         k = len(where)
+        if k == 0:
+            return
+        noises = self.alpha / counts
         matrix = np.empty((k, k))
         for i, j in enumerate(where):
             matrix[i] = self._prior.column(int(j))[where]
@@ -271,8 +279,6 @@ class RowPosterior:
             factor = cholesky(matrix, lower=True, overwrite_a=True)
         except LinAlgError:
             raise lost("fit") from None
-        self._blocks, self._rows = [], 0
-        self.variance[:] = 1.0
         for start in range(0, k, BLOCK_ROWS):
             stop = min(start + BLOCK_ROWS, k)
             block = np.empty((BLOCK_ROWS, len(self.mean)))
@@ -289,7 +295,6 @@ class RowPosterior:
             self.variance -= (block[: stop - start] ** 2).sum(axis=0)
         self._rows = k
         weights = solve_triangular(factor, values, lower=True)
-        self.mean[:] = 0.0
         for b, (block, used) in enumerate(self._filled()):
             self.mean += weights[b * BLOCK_ROWS : b * BLOCK_ROWS + used] @ block[:used]
         self.gain = float(np.log(np.diagonal(factor)).sum() - 0.5 * np.log(noises).sum())

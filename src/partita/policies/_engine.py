@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +14,7 @@ from partita.errors import TheoryWarning
 from partita.index import LazyHeap, Score, Table
 from partita.partition import Cell, Partition
 from partita.posterior import unit_kernel
-from partita.sites import ArmSites, BoxSites, WordArray
+from partita.sites import BoxSites, WordArray
 from partita.widths import Width, width_of
 
 from .base import CellView, Prediction, Recommendation
@@ -69,11 +68,20 @@ class Engine:
         row, value = self._table.best(t)
         if not self._planned and (self._index_slack or self.partition.lattice is None):
             self._ceiling = min(self._ceiling, value + self._rounding)
-        cell = self._entrants[row]
-        if not isinstance(cell, Cell):
-            cell = self._make_fresh(cell)
-        self._unplanned = site = self.partition.site_of(cell, self._table.choice(cell.row))
+        entrant = self._entrants[row]
+        if isinstance(entrant, Cell):
+            site = self.partition.site_of(entrant, self._table.choice(row))
+        else:
+            site = self.partition.first_site(self._first_fresh(entrant)[1])
+        self._unplanned = site
         return site, self.partition.sites.x(site)
+
+    def _first_fresh(self, level: int) -> tuple[int, CellKey]:
+        """Priority and key of the next cell without data of a level that has such cells."""
+        found = self.partition.fresh.peek(level)
+        if found is None:
+            raise AssertionError(f"no cell of level {level} is without data")
+        return found
 
     def _add_row(self, entrant: Cell | int, level: int, priority: WordArray) -> int:
         addend = self.slack(level) if self._index_slack else 0.0
@@ -115,14 +123,6 @@ class Engine:
                 self._table.update(row, _NO_MEAN, _FULL_STD, 0.0, self._t)
         fresh.changed.clear()
 
-    def _make_fresh(self, level: int) -> Cell:
-        found = self.partition.fresh.peek(level)
-        if found is None:
-            raise AssertionError("a level without fresh cells was chosen")
-        cell = self.partition.make(found[1])
-        self._update([cell], [])
-        return cell
-
     # -- data -------------------------------------------------------------------------------------
 
     def observe(self, site: int, value: float, asked: bool, t: int) -> None:
@@ -133,88 +133,86 @@ class Engine:
             self._settle(site)
         self._update(changed, gone)
 
-    def observe_many(self, sites: IntArray, values: FloatArray, t: int) -> None:
-        """Take in many values at once."""
+    def observe_many(
+        self, sites: IntArray, values: FloatArray, pending: dict[int, int], t: int
+    ) -> None:
+        """Take in many values at once; `pending` are the plays of each site still pending."""
         changed, gone = self.partition.observe_many(sites, values)
         self._t = t
-        self._update(changed, gone)
-
-    def replan(self, pending: dict[int, int], t: int) -> None:
-        """Bring the plans of all cells in line with the pending plays (after bulk tells)."""
-        self._t = t
-        self._unplanned = None
-        for cell in self._planned_cells():
-            cell.plan = None
-            self._enter(cell)
-        self._planned.clear()
-        for site, plays in pending.items():
-            for _ in range(plays):
-                self._plan(site)
+        planned = [cell for place in self._planned for cell, _ in self.partition.cells_at(place)]
+        self._planned, self._unplanned = dict(pending), None
+        self._update(changed + planned, gone)
 
     def release(self, site: int, t: int) -> None:
         """A pending play was cancelled."""
         self._t = t
+        planned = self._unplanned != site
         self._settle(site)
+        if planned:
+            self._update([cell for cell, _ in self.partition.cells_at(site)], [])
 
     def _settle(self, site: int) -> None:
-        """One pending play of a site, if it had any, is over."""
+        """One pending play of a site is over."""
         if self._unplanned == site:
             self._unplanned = None
-        elif site in self._planned:
-            left = self._planned[site] - 1
-            if left:
-                self._planned[site] = left
-            else:
+        else:
+            self._planned[site] -= 1
+            if not self._planned[site]:
                 del self._planned[site]
-            for cell, _ in self.partition.cells_at(site):
-                self._renew_plan(cell)
-                self._enter(cell)
 
     def _plan(self, site: int) -> None:
         """Lower the standard deviations around a pending play. Desautels et al. 2014."""
+        places = self.partition.cells_at(site)
         self._planned[site] = self._planned.get(site, 0) + 1
-        for cell, j in self.partition.cells_at(site):
-            self.partition.warm(cell)
-            if cell.plan is None:
-                cell.plan = cell.posterior.plan()
-            cell.plan.add(j)
-            self._enter(cell)
-        self._enter_fresh()
+        altered = self.partition.take_altered()
+        self._unplanned = None
+        self._update([c for c, _ in places if c.plan is None] + altered, [])
+        for cell, j in places:
+            if cell.plan is not None and not any(cell is other for other in altered):
+                cell.plan.add(j)
+                self._enter(cell)
 
-    def _renew_plan(self, cell: Cell) -> None:
-        """Compute a cell's plan afresh from the plays still pending in it."""
+    def _update(self, changed: list[Cell], gone: list[Cell]) -> None:
+        """Renew plans, bounds and rows of cells that changed, and of those looked up meanwhile."""
+        partition = self.partition
+        for cell in gone:
+            self._drop(cell)
+        if self._planned:
+            places = {site: partition.cells_at(site) for site in self._planned}
+            changed = changed + partition.take_altered()
+            for cell in changed:
+                self._renew_plan(cell, places)
+        else:
+            changed = changed + partition.take_altered()
+            for cell in changed:
+                cell.plan = None
+        for cell in changed:
+            if cell.count or cell.plan is not None:
+                self._enter(cell)
+                self._unranked.add(cell)
+            elif partition.leaves.get(cell.key) is cell:
+                partition.unmake(cell)
+                self._drop(cell)
+        if partition.fresh.changed:
+            self._enter_fresh()
+
+    def _drop(self, cell: Cell) -> None:
+        self._leave(cell)
+        self._uppers.discard(cell)
+        self._lowers.discard(cell)
+        self._unranked.discard(cell)
+
+    def _renew_plan(self, cell: Cell, places: dict[int, list[tuple[Cell, int]]]) -> None:
+        """Compute a cell's plan afresh from the plays pending in it."""
         cell.plan = None
         for site, plays in self._planned.items():
-            for other, j in self.partition.cells_at(site):
+            for other, j in places[site]:
                 if other is cell:
                     self.partition.warm(cell)
                     if cell.plan is None:
                         cell.plan = cell.posterior.plan()
                     for _ in range(plays):
                         cell.plan.add(j)
-
-    def _planned_cells(self) -> Iterator[Cell]:
-        seen: set[int] = set()
-        for site in list(self._planned):
-            for cell, _ in self.partition.cells_at(site):
-                if id(cell) not in seen:
-                    seen.add(id(cell))
-                    yield cell
-
-    def _update(self, changed: list[Cell], gone: list[Cell]) -> None:
-        """Renew what depends on cells that changed."""
-        for cell in gone:
-            self._leave(cell)
-            self._uppers.discard(cell)
-            self._lowers.discard(cell)
-            self._unranked.discard(cell)
-        for cell in changed:
-            if self._planned:
-                self._renew_plan(cell)
-            self._enter(cell)
-        self._unranked.update(changed)
-        if self.partition.fresh.changed:
-            self._enter_fresh()
 
     # -- bounds from told data --------------------------------------------------------------------
 
@@ -273,23 +271,29 @@ class Engine:
     def recommend(self, t: int) -> Recommendation:
         """The candidate with the highest lower bound."""
         self._rank(t)
-        partition = self.partition
+        partition, sites = self.partition, self.partition.sites
+        fresh = [level for level in partition.fresh.levels() if partition.fresh.peek(level)]
+        level = min(fresh, key=lambda lv: width_of(self.width, 0.0, lv, t), default=None)
+        best = -math.inf if level is None else -width_of(self.width, 0.0, level, t)
+        found = None
         if len(self._lowers):
-            cell, _ = self._lowers.best(
+            cell, score = self._lowers.best(
                 0.0, self._rounding, lambda c: self._told_best(c, -1.0, t)[0]
             )
-            j = self._told_best(cell, -1.0, t)[1]
-            site, scaled = int(cell.sites[j]), partition.point(cell, j)
-        elif isinstance(partition.sites, ArmSites):
-            site = int(np.argmin(partition.sites.priority))
-            scaled = partition.sites.scaled[site]
+            if score.value >= best:
+                found = cell, self._told_best(cell, -1.0, t)[1]
+        if found is not None:
+            site, scaled = int(found[0].sites[found[1]]), partition.point(*found)
+        elif level is not None:
+            site = partition.first_site(self._first_fresh(level)[1])
+            scaled = sites.scaled[site]
         else:
-            site, scaled = -1, np.full(partition.geometry.dim, partition.geometry.per_side / 2)
-        if isinstance(partition.sites, BoxSites):
-            x = partition.sites.to_user(scaled[None, :])[0]
+            raise AssertionError("a policy has cells")
+        if isinstance(sites, BoxSites):
+            x = sites.x(site) if site >= 0 else sites.to_user(scaled[None, :])[0]
             p = self.predict(scaled[None, :], t)
         else:
-            x = partition.sites.x(site)
+            x = sites.x(site)
             p = self.predict(scaled[None, :], t, arms=np.array([site]))
         return Recommendation(x, float(p.mean[0]), float(p.lower[0]), float(p.upper[0]))
 

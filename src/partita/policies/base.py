@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from partita._version import __version__
 from partita.cover import MAX_DIM
-from partita.domains import Arms, Box, Grid
+from partita.domains import Arms, Box, Grid, as_floats
 from partita.errors import InvalidInput, NotPending, VersionMismatch
 from partita.kernels import Matern
 
@@ -68,12 +68,7 @@ class Policy(ABC):
     guarantee: str = "none"
 
     def __init__(self, domain: Grid | Arms | Box) -> None:
-        if not isinstance(domain, Grid | Arms | Box):
-            raise InvalidInput(
-                f"domain={domain!r}: give a domain, such as Grid(30, dim=2), Arms(points) or "
-                "Box(lower, upper)."
-            )
-        self.domain = domain
+        self.domain = check_domain(domain)
         self._pending_sites: dict[bytes, int] = {}
         self._pending_plays: dict[int, int] = {}
         self._told = 0
@@ -95,7 +90,7 @@ class Policy(ABC):
         Any point of the domain may be told, asked for or not; the exact array that `ask` returned
         settles that pending point. Nothing changes when the call is refused.
         """
-        point = _as_floats(x)
+        point = _as_point(x)
         if point.ndim != 1:
             self._tell_many(point, y)
             return
@@ -113,9 +108,9 @@ class Policy(ABC):
 
     def cancel(self, x: npt.ArrayLike) -> None:
         """Give up a pending point, whose evaluation failed or was dropped."""
-        point = _as_floats(x)
+        point = _as_point(x)
         word = point.tobytes()
-        site = self._pending_sites.get(word)
+        site = self._pending_sites.get(word) if point.ndim == 1 else None
         if site is None:
             raise NotPending(
                 f"cancel({point!r}): no pending ask returned this point. Pass the array that ask() "
@@ -210,26 +205,23 @@ class Policy(ABC):
 # -- checks of input ---------------------------------------------------------------------------
 
 
-def _as_floats(x: npt.ArrayLike) -> FloatArray:
-    try:
-        return np.asarray(x, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
-        raise InvalidInput(f"x={x!r}: give an array of numbers, such as ask() returned.") from None
+def _as_point(x: npt.ArrayLike) -> FloatArray:
+    if type(x) is np.ndarray and x.dtype == np.float64 and x.flags.c_contiguous:
+        return x
+    return as_floats(x, "x")
 
 
 def _as_value(y: npt.ArrayLike) -> float:
     if isinstance(y, float):
         value = float(y)
-    elif isinstance(y, str | bytes) or np.ndim(y) != 0:
-        raise InvalidInput(
-            f"tell(x, {y!r}): the value must be one number. For several observations give points "
-            "of shape (n, d) and values of shape (n,)."
-        )
     else:
-        try:
-            value = float(y)  # type: ignore[arg-type]
-        except (TypeError, ValueError, OverflowError):
-            raise InvalidInput(f"tell(x, {y!r}): the value must be a real number.") from None
+        array = as_floats(y, "y")
+        if array.ndim:
+            raise InvalidInput(
+                f"y has shape {array.shape}: the value at one point must be one number. For "
+                "several observations give points of shape (n, d) and values of shape (n,)."
+            )
+        value = float(array)
     if not -LARGEST_VALUE <= value <= LARGEST_VALUE:
         raise InvalidInput(
             f"tell(x, {value}): the value must be finite"
@@ -240,10 +232,7 @@ def _as_value(y: npt.ArrayLike) -> float:
 
 
 def _as_values(y: npt.ArrayLike, n: int) -> FloatArray:
-    try:
-        values = np.array(y, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput("tell(X, Y): the values must be numbers.") from None
+    values = as_floats(y, "Y")
     if values.shape != (n,):
         raise InvalidInput(
             f"tell(X, Y): {n} points but values of shape {values.shape}: give one value a point, "
@@ -265,6 +254,16 @@ def _wrong_shape(point: FloatArray, dim: int) -> InvalidInput:
     )
 
 
+def check_domain(domain: object) -> Grid | Arms | Box:
+    """A domain."""
+    if not isinstance(domain, Grid | Arms | Box):
+        raise InvalidInput(
+            f"domain={domain!r}: give a domain, such as Grid(30, dim=2), Arms(points) or "
+            "Box(lower, upper)."
+        )
+    return domain
+
+
 def check_seed(seed: object) -> int:
     """A seed as a non-negative integer."""
     if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or int(seed) < 0:
@@ -272,21 +271,28 @@ def check_seed(seed: object) -> int:
     return int(seed)
 
 
+def _as_number(value: object) -> float:
+    """A number as a float, NaN for anything else."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
 def check_positive(name: str, value: object) -> float:
     """A positive finite number."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, numbers.Real)
-        or not 0 < float(value) < math.inf
-    ):
+    number = _as_number(value)
+    if not 0 < number < math.inf:
         raise InvalidInput(f"{name}={value!r}: give a positive finite number.")
-    return float(value)
+    return number
 
 
 def check_horizon(horizon: object) -> int:
     """A horizon of at least one step."""
-    steps = float(horizon) if isinstance(horizon, numbers.Real) else math.nan
-    if isinstance(horizon, bool) or not 1 <= steps < math.inf or steps != int(steps):
+    steps = _as_number(horizon)
+    if not 1 <= steps < math.inf or steps != int(steps):
         raise InvalidInput(
             f"horizon={horizon!r}: give the evaluations planned, a whole number of at least 1."
         )
@@ -295,11 +301,20 @@ def check_horizon(horizon: object) -> int:
 
 def check_delta(delta: object) -> float:
     """A probability strictly between 0 and 1."""
-    if isinstance(delta, bool) or not isinstance(delta, numbers.Real) or not 0 < float(delta) < 1:
+    number = _as_number(delta)
+    if not 0 < number < 1:
         raise InvalidInput(
             f"delta={delta!r}: give the probability that a bound may fail, between 0 and 1."
         )
-    return float(delta)
+    return number
+
+
+def check_choice(name: str, value: object, options: tuple[str, ...]) -> str:
+    """One of a few words."""
+    if not isinstance(value, str) or value not in options:
+        words = " or ".join(f'"{option}"' for option in options)
+        raise InvalidInput(f"{name}={value!r}: give {words}.")
+    return value
 
 
 def check_kernel(kernel: object, domain: Grid | Arms | Box) -> Matern:

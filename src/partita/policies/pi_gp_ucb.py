@@ -19,7 +19,15 @@ from partita.sites import tie_resolution
 from partita.widths import MixtureWidth, PaperWidth, Width
 
 from ._engine import Engine
-from .base import check_delta, check_horizon, check_kernel, check_positive, check_seed
+from .base import (
+    check_choice,
+    check_delta,
+    check_domain,
+    check_horizon,
+    check_kernel,
+    check_positive,
+    check_seed,
+)
 from .ucb import UCBPolicy
 
 #: Distinct points at which a cell splits even if its information gain is small (information split).
@@ -80,10 +88,10 @@ class PiGPUCB(UCBPolicy):
         self.seed = check_seed(seed)
         self.kernel = check_kernel(kernel, domain)
         self.noise = noise
-        if width not in ("mixture", "paper"):
-            raise InvalidInput(f'width={width!r}: give "mixture" or "paper".')
-        if split not in ("information", "count"):
-            raise InvalidInput(f'split={split!r}: give "information" or "count".')
+        check_choice("width", width, ("mixture", "paper"))
+        check_choice("split", split, ("information", "count"))
+        if not isinstance(index_slack, bool):
+            raise InvalidInput(f"index_slack={index_slack!r}: give True or False.")
         if alpha is None:
             alpha = 1.0 if width == "paper" else default_alpha(self.norm_bound, self.sub_gaussian)
         self.alpha = check_positive("alpha", alpha)
@@ -157,7 +165,7 @@ class PiGPUCB(UCBPolicy):
         `alpha` defaults to 1 + 2/T, as in the algorithm; the paper's experiments use 1.
         """
         steps = check_horizon(horizon)
-        check_kernel(kernel, domain)
+        check_kernel(kernel, check_domain(domain))
         return cls(
             domain,
             horizon=steps,

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from partita.cover import Geometry
 from partita.domains import Arms, Box, Grid
-from partita.sites import ArmSites, BoxSites
+from partita.sites import SNAP_BITS, ArmSites, BoxSites
 
 from .base import Policy, Recommendation, check_seed
 
@@ -51,7 +51,8 @@ class UniformSampling(Policy):
     def _propose(self) -> tuple[int, FloatArray]:
         sites = self._sites
         if isinstance(sites, BoxSites):
-            site = sites.register(self._random.random(self.domain.dim))
+            steps = float(2**SNAP_BITS)  # so that a point told again is the same site
+            site = sites.register(np.rint(self._random.random(self.domain.dim) * steps) / steps)
         else:
             site = int(self._random.integers(self._size))
         return site, sites.x(site)

@@ -1,0 +1,37 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from ._version import __version__
+from .errors import PartitaError
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command-line parser."""
+    top = argparse.ArgumentParser(
+        prog="partita", description="Optimise noisy black-box functions with many evaluations."
+    )
+    top.add_argument("--version", action="version", version=f"partita {__version__}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    demo = commands.add_parser("demo", help="π-GP-UCB on one of the paper's synthetic functions")
+    demo.add_argument("--dim", type=int, default=2, choices=(1, 2, 3), help="dimensions (2)")
+    demo.add_argument("--horizon", type=int, default=10_000, help="evaluations (10000)")
+    demo.add_argument("--seed", type=int, default=1, help="function, noise and ties (1)")
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; its exit code."""
+    options = parser().parse_args(arguments)
+    try:
+        from .demo import report
+
+        print(report(options.dim, options.horizon, options.seed))
+    except PartitaError as error:
+        print(f"partita: {error}", file=sys.stderr)
+        return 2
+    return 0

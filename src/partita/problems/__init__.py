@@ -1,0 +1,5 @@
+"""Test problems: functions whose maximum, or norm, is known."""
+
+from .rkhs import RKHSFunction
+
+__all__ = ["RKHSFunction"]
