@@ -6,8 +6,11 @@ and membership, information gains and posteriors are computed afresh from the hi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -70,7 +73,7 @@ def play(
     return points
 
 
-# -- cells ------------------------------------------------------------------------------------------
+# -- cells -----------------------------------------------------------------------------------------
 
 
 def cells_a_side(view: CellView) -> int:
@@ -89,7 +92,7 @@ def holds(view: CellView, points: FloatArray) -> npt.NDArray[np.bool_]:
     return ((offset >= -1e-9) & (offset <= 1 + 1e-9)).all(axis=1)
 
 
-# -- Gaussian processes -----------------------------------------------------------------------------
+# -- Gaussian processes ----------------------------------------------------------------------------
 
 
 def information_gain(kernel: pt.Matern, points: FloatArray, alpha: float) -> float:
@@ -110,3 +113,72 @@ def variances_before(kernel: pt.Matern, points: FloatArray, alpha: float) -> Flo
     """
     factor = np.linalg.cholesky(kernel(points) + alpha * np.eye(len(points)))
     return np.diagonal(factor) ** 2 - alpha
+
+
+# -- runs ------------------------------------------------------------------------------------------
+
+
+def _irregular(dim: int) -> pt.Arms:
+    """Arms in a box of unequal sides: clusters, a few on dyadic faces, corners."""
+    rng = np.random.default_rng(5)
+    cluster = np.clip(rng.normal(0.7, 0.05, size=(60, dim)), 0, 1)
+    points = [rng.uniform(size=(60, dim)), cluster, rng.integers(0, 5, size=(30, dim)) / 4]
+    lower, upper = np.arange(dim) - 1.0, np.arange(dim) * 3.0 + 1.0
+    return pt.Arms(
+        lower + np.unique(np.concatenate(points), axis=0) * (upper - lower), lower, upper
+    )
+
+
+#: The grids have arms on faces that cells share.
+DOMAINS: dict[str, Callable[[], Domain]] = {
+    "grid 1d": lambda: pt.Grid(33, dim=1),
+    "grid 2d": lambda: pt.Grid(13, dim=2),
+    "grid 3d": lambda: pt.Grid(7, dim=3),
+    "arms 2d": lambda: _irregular(2),
+    "box 1d": lambda: pt.Box([-2.0], [3.0]),
+    "box 2d": lambda: pt.Box([0.0, -1.0], [1.0, 1.0]),
+}
+#: Presets: "few" is the information split with a limit on the gain that short runs reach, "cap" the
+#: same with a limit on distinct points alone.
+CASES = [
+    *(("paper", name) for name in DOMAINS),
+    *(("default", name) for name in ("grid 1d", "grid 2d", "grid 3d", "arms 2d", "box 2d")),
+    *(("few", name) for name in ("grid 1d", "grid 2d", "grid 3d", "arms 2d", "box 1d")),
+    ("cap", "grid 2d"),
+]
+
+
+def build(preset: str, domain: Domain, steps: int, norm: float, **settings: float) -> pt.PiGPUCB:
+    given = {"horizon": steps, "kernel": KERNEL, "norm_bound": norm, **settings}
+    if preset == "paper":
+        return pt.PiGPUCB.paper(domain, noise=pt.SubGaussian(1.0), **given)
+    policy = pt.PiGPUCB(domain, noise=pt.Uniform(-1, 1), **given)
+    rule = policy._engine.partition.rule
+    if preset == "few":
+        rule.gain_limit = 1.5
+    if preset == "cap":
+        rule.gain_limit, rule.point_limit = math.inf, 8
+    return policy
+
+
+class Run(NamedTuple):
+    """A policy, and the unit points (n, d) that it chose."""
+
+    policy: pt.PiGPUCB
+    points: FloatArray
+
+    def groups(self) -> Iterator[tuple[CellView, FloatArray]]:
+        """The cells of the cover that have data, each with its points in their order."""
+        for view in self.policy.cover:
+            inside = self.points[holds(view, self.points)]
+            if len(inside):
+                yield view, inside
+
+
+@cache
+def run(preset: str, name: str, steps: int = 300) -> Run:
+    domain = DOMAINS[name]()
+    rng = np.random.default_rng(3)
+    f = synthetic(domain.dim, rng)
+    policy = build(preset, domain, steps, f.norm)
+    return Run(policy, play(policy, f, steps, rng))

@@ -1,9 +1,9 @@
 """Confidence bounds hold together, at every step and arm, in at least 1 − δ of seeded runs.
 
-A run fails if f lies outside the bounds of any cell that holds it, at any step. Only the cells that the last
-observation touched can have changed for the worse: the paper's width grows with t, the mixture width does not
-depend on it. Each claim has a control, the same test with a constant that is too small, which must
-fail: else the test could not.
+A run fails if f lies outside the bounds of any cell that holds it, at any step. Only the cells that
+the last observation touched can have changed for the worse: the paper's width grows with t, the
+mixture width does not depend on it. Controls run the same test with a constant that is too small,
+and must fail: else the test could not.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Problem:
 
 
 def paper_function(n: int, dim: int, half_width: float) -> Callable[[int], Problem]:
-    """Family (a): the paper's synthetic functions, noise uniform on ± half_width, which is the paper's L."""
+    """Family (a): the paper's functions, noise uniform on ± half_width, which is the paper's L."""
 
     def problem(seed: int) -> Problem:
         rng = np.random.default_rng([seed, 1])
@@ -54,7 +54,7 @@ def paper_function(n: int, dim: int, half_width: float) -> Callable[[int], Probl
 
 
 def nothing_but_noise(n: int, dim: int) -> Callable[[int], Problem]:
-    """Family (b): f = 0 and Gaussian noise of standard deviation L, so the noise term alone must cover."""
+    """Family (b): f = 0 and Gaussian noise of standard deviation L: only the noise term covers."""
 
     def problem(seed: int) -> Problem:
         errors = np.random.default_rng([seed, 2]).normal(size=STEPS)
@@ -64,7 +64,7 @@ def nothing_but_noise(n: int, dim: int) -> Callable[[int], Problem]:
     return problem
 
 
-# The noise is the experiments' in one dimension; in two it is a tenth of it, as in the paper's figure 2.
+# In one dimension the noise is the experiments'; in two it is a tenth of it, as in figure 2.
 FAMILIES = {
     "a": paper_function(30, 1, 1.0),
     "a, quiet": paper_function(8, 2, 0.1),
@@ -112,7 +112,7 @@ class Watch:
         self._width = width or policy._engine.width
 
     def holds(self, keys: Iterable[CellKey]) -> bool:
-        """Whether f lies within the bounds of these cells, or of their descendants if they were split."""
+        """Whether f lies within the bounds of these cells, or of what they were split into."""
         return all(self._cell_holds(key) for key in keys)
 
     def _cell_holds(self, key: CellKey) -> bool:
@@ -189,7 +189,7 @@ def test_control_a_third_of_the_noise_constant_is_caught(width: str) -> None:
 
 
 def test_the_papers_width_needs_a_regulariser_of_one() -> None:
-    """Why alpha < 1 is refused with it: the points are chosen by a policy whose own bounds hold at α = 0.1."""
+    """Why less is refused. The points come from a policy whose own bounds hold at α = 0.1."""
     failures = own_failures = 0
     for seed in range(CONTROL_RUNS):
         problem = FAMILIES["b"](seed)

@@ -27,6 +27,8 @@ IntArray = npt.NDArray[np.int64]
 
 #: Above this many candidates a cell keeps rows instead of the full covariance.
 DENSE_LIMIT = 4000
+#: Told points off a box cell's lattice that are kept as candidates; with more, they are data only.
+EXTRA_LIMIT = 256
 #: Covariances kept at once, in numbers (8 bytes each); the coldest half is given up when there are
 #: more.
 WARM_NUMBERS = 2**26
@@ -44,14 +46,21 @@ class Cell:
         "priority",
         "row",
         "row_size",
+        "silent",
         "sites",
         "touched",
     )
 
     def __init__(
-        self, key: CellKey, sites: IntArray, priority: WordArray, posterior: Posterior
+        self,
+        key: CellKey,
+        sites: IntArray,
+        silent: IntArray,
+        priority: WordArray,
+        posterior: Posterior,
     ) -> None:
         self.key = key
+        self.silent = silent  # sites with data that are no candidates
         self.sites = sites  # (m,) site of each candidate, -1 where it has none yet
         self.priority = priority  # (m,)
         self.posterior = posterior
@@ -163,10 +172,15 @@ class Partition:
         corner = np.array(cell.key[1:], dtype=float)
         return np.asarray((corner + self.lattice.offsets[j]) / float(2 ** cell.key[0]))
 
-    def data(self, cell: Cell) -> IntArray:
-        """Candidates of a cell that have data, (k,)."""
-        known = np.flatnonzero(cell.sites >= 0)
-        return known[self.sites.count[cell.sites[known]] > 0]
+    def data(self, cell: Cell) -> tuple[IntArray, IntArray]:
+        """Numbers and sites of the points of a cell that have data, (k,) each.
+
+        Candidates are numbered from 0 to m − 1, silent sites from m on.
+        """
+        sites = np.concatenate([cell.sites, cell.silent]) if len(cell.silent) else cell.sites
+        known = np.flatnonzero(sites >= 0)
+        where = known[self.sites.count[sites[known]] > 0]
+        return where, sites[where]
 
     def kernel_points(self, scaled: FloatArray) -> FloatArray:
         """Scaled coordinates to points divided by the lengthscales."""
@@ -230,6 +244,30 @@ class Partition:
         elif isinstance(self.fresh, FreshBox):
             self.fresh.note(cell.key)
 
+    def told_candidates(self, cell: Cell) -> IntArray | None:
+        """Candidates other than points off the lattice that are there for a pending play only.
+
+        None means all.
+        """
+        if self.lattice is None or len(cell.sites) == len(self.lattice.offsets):
+            return None
+        kept = np.arange(len(cell.sites)) < len(self.lattice.offsets)
+        kept[~kept] = self.sites.count[cell.sites[~kept]] > 0
+        return None if kept.all() else np.flatnonzero(kept)
+
+    def drop_extra(self, site: int) -> None:
+        """Forget a point off the lattice whose pending play was cancelled and that has no data."""
+        if self.lattice is None or self.sites.count[site]:
+            return
+        for cell, j in self.cells_at(site):
+            if j >= len(self.lattice.offsets):
+                for other in cell.sites.tolist():
+                    self._where.pop(other, None)
+                cell.sites = np.delete(cell.sites, j)
+                cell.priority = np.delete(cell.priority, j)
+                self._refit(cell)
+                self._altered.append(cell)
+
     def take_altered(self) -> list[Cell]:
         """Cells made, or given a new candidate, by looking up a site since the last call."""
         altered, self._altered = self._altered, []
@@ -243,6 +281,8 @@ class Partition:
         if len(known):
             return int(known[0])
         j = self._node(cell.key, site)
+        if j < 0 and self._is_crowded(len(cell.sites) - len(self.lattice.offsets), cell):
+            return -1
         if j < 0:
             j = len(cell.sites)
             cell.sites = np.append(cell.sites, site)
@@ -253,6 +293,12 @@ class Partition:
         else:
             cell.sites[j] = site
         return j
+
+    def _is_crowded(self, extras: int, cell: Cell | None = None) -> bool:
+        """Whether further points off the lattice are data only."""
+        if self.rule.never:
+            return False
+        return extras >= EXTRA_LIMIT or (cell is not None and len(cell.silent) > 0)
 
     def _node(self, key: CellKey, site: int) -> int:
         """Lattice node of a cell at a site, or -1."""
@@ -276,7 +322,9 @@ class Partition:
             if first:
                 cell.distinct += 1
             posterior = cell.posterior
-            if posterior.wants_refit(cell.distinct):
+            if j < 0 and first:
+                cell.silent = np.append(cell.silent, site)
+            if j < 0 or posterior.wants_refit(cell.distinct):
                 self._refit(cell)
             else:
                 posterior.observe(j, value)
@@ -311,7 +359,7 @@ class Partition:
                 if self.lattice is None:
                     members = cell.sites
                 else:
-                    members = np.union1d(members, cell.sites[self.data(cell)])
+                    members = np.union1d(members, self.data(cell)[1])
                 self._forget(cell)
             changed += self._grow([(key, members)])
             if self._warm > WARM_NUMBERS:
@@ -320,7 +368,7 @@ class Partition:
 
     def _split(self, cell: Cell) -> list[Cell]:
         """Replace a cell by its children, and those by theirs while they are due."""
-        members = cell.sites if self.lattice is None else cell.sites[self.data(cell)]
+        members = cell.sites if self.lattice is None else self.data(cell)[1]
         self._forget(cell)
         return self._grow(self._divide(cell.key, members))
 
@@ -355,10 +403,9 @@ class Partition:
 
     def _forget(self, cell: Cell) -> None:
         del self.leaves[cell.key]
-        for site in cell.sites.tolist():
+        for site in (*cell.sites.tolist(), *cell.silent.tolist()):
             self._where.pop(site, None)
-        if isinstance(cell.posterior, DensePosterior) and cell.posterior.cov is not None:
-            self._warm -= cell.posterior.cov.size
+        self._warm -= _numbers(cell.posterior)
 
     # -- members and posteriors -------------------------------------------------------------------
 
@@ -395,22 +442,23 @@ class Partition:
 
     def _build(self, key: CellKey, members: IntArray) -> Cell:
         """Make a leaf cell and fit it."""
+        silent = np.empty(0, np.int64)
         if isinstance(self.sites, ArmSites):
             sites, priority = members, self.sites.priority[members]
         else:
-            sites, priority = self._lay_out(key, members)
+            sites, silent, priority = self._lay_out(key, members)
         rows = len(sites) > DENSE_LIMIT and self.rule.never
         posterior = RowPosterior(self.alpha) if rows else DensePosterior(self.alpha)
-        cell = Cell(key, sites, priority, posterior)
+        cell = Cell(key, sites, silent, priority, posterior)
         cell.touched = self._clock
         self.leaves[key] = cell
-        where = self._refit(cell)
-        cell.count = int(self.sites.count[sites[where]].sum())
-        cell.distinct = len(where)
+        held = self._refit(cell, moments_only=True)
+        cell.count = int(self.sites.count[held].sum())
+        cell.distinct = len(held)
         return cell
 
-    def _lay_out(self, key: CellKey, data_sites: IntArray) -> tuple[IntArray, WordArray]:
-        """Candidates of a box cell: the lattice, then data sites that are not on it."""
+    def _lay_out(self, key: CellKey, data_sites: IntArray) -> tuple[IntArray, IntArray, WordArray]:
+        """Candidates of a box cell (the lattice, then data sites off it), silent sites, ties."""
         if self.lattice is None:
             raise AssertionError("only boxes have a lattice")
         base = np.full(len(self.lattice.offsets), -1, dtype=np.int64)
@@ -421,22 +469,24 @@ class Partition:
                 extras.append(site)
             else:
                 base[j] = site
-        sites = np.concatenate([base, np.array(extras, dtype=np.int64)])
-        scaled = np.concatenate([self.lattice.points(key), self.sites.scaled[extras]])
-        return sites, point_priorities(self._seed, scaled)
+        off_lattice = np.array(extras, dtype=np.int64)
+        silent = off_lattice[:0]
+        if self._is_crowded(len(extras)):
+            silent, off_lattice = off_lattice, silent
+        sites = np.concatenate([base, off_lattice])
+        scaled = np.concatenate([self.lattice.points(key), self.sites.scaled[off_lattice]])
+        return sites, silent, point_priorities(self._seed, scaled)
 
-    def _refit(self, cell: Cell) -> IntArray:
-        """Compute a cell's posterior afresh from its data; the candidates that have any."""
-        where = self.data(cell)
-        held = cell.sites[where]
+    def _refit(self, cell: Cell, moments_only: bool = False) -> IntArray:
+        """Compute a cell's posterior afresh from its data; the sites that have any."""
+        where, held = self.data(cell)
         counts = self.sites.count[held].astype(float)
         posterior = cell.posterior
-        if isinstance(posterior, DensePosterior):
-            if posterior.cov is not None:
-                self._warm -= posterior.cov.size
-            self._warm += len(cell.sites) ** 2
-        posterior.refit(self._prior(cell), where, self.sites.total[held] / counts, counts)
-        return where
+        self._warm -= _numbers(posterior)
+        means = self.sites.total[held] / counts
+        posterior.refit(self._prior(cell), where, means, counts, moments_only)
+        self._warm += _numbers(posterior)
+        return held
 
     def _prior(self, cell: Cell) -> Prior:
         points = self.kernel_points(self.points(cell))
@@ -445,7 +495,8 @@ class Partition:
         known = self._lattice_kernels.get(cell.level)
         if known is None:
             known = self._lattice_kernels[cell.level] = Prior(self.kernel, points).matrix()
-        return Prior(self.kernel, points, known)
+        silent = self.kernel_points(self.sites.scaled[cell.silent]) if len(cell.silent) else None
+        return Prior(self.kernel, points, known, silent)
 
     def warm(self, cell: Cell) -> None:
         """Make sure that a cell's covariance is there."""
@@ -464,3 +515,10 @@ class Partition:
                 break
             self._warm -= posterior.cov.size
             posterior.cov = None
+
+
+def _numbers(posterior: Posterior) -> int:
+    """How many numbers a posterior's covariance keeps."""
+    if isinstance(posterior, DensePosterior) and posterior.cov is not None:
+        return posterior.cov.size
+    return 0

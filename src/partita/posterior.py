@@ -41,21 +41,37 @@ def lost(what: str) -> NumericalError:
 
 
 class Prior:
-    """The kernel between candidates, as a matrix or a column at a time.
+    """The kernel between candidates, and between them and data, as a matrix or by columns.
 
     `points` (m, d) are divided by the lengthscales already; `matrix` may be given where it is
-    known.
+    known. `silent` (s, d) are points that may carry data but are no candidates; they are numbered
+    from m on.
     """
 
-    __slots__ = ("_kernel", "_matrix", "_points")
+    __slots__ = ("_kernel", "_matrix", "_points", "_silent")
 
     def __init__(
-        self, kernel: Matern, points: FloatArray, matrix: FloatArray | None = None
+        self,
+        kernel: Matern,
+        points: FloatArray,
+        matrix: FloatArray | None = None,
+        silent: FloatArray | None = None,
     ) -> None:
-        self._kernel, self._points, self._matrix = kernel, points, matrix
+        self._kernel, self._points, self._matrix, self._silent = kernel, points, matrix, silent
 
     def __len__(self) -> int:
         return len(self._points)
+
+    def data(self, where: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Kernel of points `where` (k,) with each other, (k, k), and the candidates, (k, m)."""
+        if self._silent is None:
+            held = self._points[where]
+        else:
+            held = np.concatenate([self._points, self._silent])[where]
+        return (
+            unit_kernel(self._kernel, held, held),
+            unit_kernel(self._kernel, held, self._points),
+        )
 
     def matrix(self) -> FloatArray:
         """A new (m, m) matrix."""
@@ -76,6 +92,18 @@ def unit_kernel(kernel: Matern, left: FloatArray, right: FloatArray) -> FloatArr
     from scipy.spatial.distance import cdist
 
     return kernel.radial(cdist(left, right))
+
+
+def _cholesky(gram: FloatArray, noises: FloatArray) -> tuple[FloatArray, float]:
+    """Factor of gram (k, k) plus diagonal noise (k,), overwriting it, and the information gain."""
+    from scipy.linalg import LinAlgError, cholesky
+
+    gram[np.diag_indices(len(gram))] += noises
+    try:
+        factor = cholesky(gram, lower=True, overwrite_a=True)
+    except LinAlgError:
+        raise lost("fit") from None
+    return factor, float(np.log(np.diagonal(factor)).sum() - 0.5 * np.log(noises).sum())
 
 
 class Plan(Protocol):
@@ -99,7 +127,14 @@ class Posterior(Protocol):
         """Condition on one value at candidate j."""
         ...
 
-    def refit(self, prior: Prior, where: IntArray, values: FloatArray, counts: FloatArray) -> None:
+    def refit(
+        self,
+        prior: Prior,
+        where: IntArray,
+        values: FloatArray,
+        counts: FloatArray,
+        moments_only: bool = False,
+    ) -> None:
         """Compute the posterior afresh from replicate means and counts at candidates `where`."""
         ...
 
@@ -134,40 +169,56 @@ class DensePosterior:
         self.gain += gain
         self._updates += 1
 
-    def refit(self, prior: Prior, where: IntArray, values: FloatArray, counts: FloatArray) -> None:
-        """Posterior from replicate means `values` (k,) of `counts` (k,) plays at `where` (k,)."""
-        cov = prior.matrix()
-        if len(cov) != len(self.mean):
-            self.mean, self.std = np.zeros(len(cov)), np.ones(len(cov))
-        self.mean[:] = 0.0
-        noises = self.alpha / counts
-        if len(where) < FACTOR_FROM:
-            gain = _hot.condition(self.mean, self.std, cov, where, values, noises)
-            if gain == _hot.LOST:
-                raise lost("fit")
-        else:
-            gain = self._factor(cov, where, values, noises)
-        self.cov = cov
-        self.gain = float(gain)
+    def refit(
+        self,
+        prior: Prior,
+        where: IntArray,
+        values: FloatArray,
+        counts: FloatArray,
+        moments_only: bool = False,
+    ) -> None:
+        """Posterior from replicate means `values` (k,) of `counts` (k,) plays at `where` (k,).
+
+        With `moments_only`, the covariance is left out where it costs most of the work.
+        """
+        if len(prior) != len(self.mean):
+            self.mean, self.std = np.zeros(len(prior)), np.ones(len(prior))
         self._updates = 0
+        noises = self.alpha / counts
+        if len(where) >= FACTOR_FROM:
+            self._factor(prior, where, values, noises, moments_only)
+            return
+        self.cov = prior.matrix()
+        self.mean[:] = 0.0
+        gain = _hot.condition(self.mean, self.std, self.cov, where, values, noises)
+        if gain == _hot.LOST:
+            raise lost("fit")
+        self.gain = float(gain)
 
     def _factor(
-        self, cov: FloatArray, where: IntArray, values: FloatArray, noises: FloatArray
-    ) -> float:
-        from scipy.linalg import LinAlgError, cholesky, solve_triangular
+        self,
+        prior: Prior,
+        where: IntArray,
+        values: FloatArray,
+        noises: FloatArray,
+        moments_only: bool,
+    ) -> None:
+        from scipy.linalg import solve_triangular
 
-        try:
-            factor = cholesky(cov[np.ix_(where, where)] + np.diag(noises), lower=True)
-        except LinAlgError:
-            raise lost("fit") from None
-        rows = solve_triangular(factor, cov[where], lower=True)
+        gram, across = prior.data(where)
+        factor, self.gain = _cholesky(gram, noises)
+        rows = solve_triangular(factor, across, lower=True, overwrite_b=True)
         self.mean[:] = solve_triangular(factor, values, lower=True) @ rows
-        cov -= rows.T @ rows
-        variance = np.diagonal(cov)
+        if moments_only:
+            self.cov = None
+            variance = 1.0 - np.einsum("ij,ij->j", rows, rows)
+        else:
+            self.cov = prior.matrix()
+            self.cov -= rows.T @ rows
+            variance = np.diagonal(self.cov)
         if variance.min() < -_hot.VARIANCE_TOLERANCE:
             raise lost("fit")
         self.std[:] = np.sqrt(np.maximum(variance, 0.0))
-        return float(np.log(np.diagonal(factor)).sum() - 0.5 * np.log(noises).sum())
 
     def wants_refit(self, distinct: int) -> bool:
         """When the covariance was given up, or enough rank-one updates have been made."""
@@ -259,9 +310,16 @@ class RowPosterior:
             raise lost("observation")
         np.sqrt(np.maximum(self.variance, 0.0), out=self.std)
 
-    def refit(self, prior: Prior, where: IntArray, values: FloatArray, counts: FloatArray) -> None:
-        """One row for each distinct point, replicates folded into its noise."""
-        from scipy.linalg import LinAlgError, cholesky, solve_triangular
+    def refit(
+        self,
+        prior: Prior,
+        where: IntArray,
+        values: FloatArray,
+        counts: FloatArray,
+        moments_only: bool = False,
+    ) -> None:
+        """One row foreach distinct point, replicates folded into its noise."""
+        from scipy.linalg import solve_triangular
 
         self._prior = prior
         self.mean, self.std = np.zeros(len(prior)), np.ones(len(prior))
@@ -270,15 +328,10 @@ class RowPosterior:
         k = len(where)
         if k == 0:
             return
-        noises = self.alpha / counts
-        matrix = np.empty((k, k))
+        gram = np.empty((k, k))
         for i, j in enumerate(where):
-            matrix[i] = self._prior.column(int(j))[where]
-        matrix[np.diag_indices(k)] += noises
-        try:
-            factor = cholesky(matrix, lower=True, overwrite_a=True)
-        except LinAlgError:
-            raise lost("fit") from None
+            gram[i] = prior.column(int(j))[where]
+        factor, self.gain = _cholesky(gram, self.alpha / counts)
         for start in range(0, k, BLOCK_ROWS):
             stop = min(start + BLOCK_ROWS, k)
             block = np.empty((BLOCK_ROWS, len(self.mean)))
@@ -297,7 +350,6 @@ class RowPosterior:
         weights = solve_triangular(factor, values, lower=True)
         for b, (block, used) in enumerate(self._filled()):
             self.mean += weights[b * BLOCK_ROWS : b * BLOCK_ROWS + used] @ block[:used]
-        self.gain = float(np.log(np.diagonal(factor)).sum() - 0.5 * np.log(noises).sum())
         self._lower_variance(np.zeros(1))
 
     def wants_refit(self, distinct: int) -> bool:

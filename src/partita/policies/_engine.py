@@ -22,6 +22,8 @@ from .base import CellView, Prediction, Recommendation
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+#: Standard deviations this close are the same: the first cell in order decides.
+SAME_STD = 1e-12
 #: Moments of a cell without data.
 _NO_MEAN, _FULL_STD = np.zeros(1), np.ones(1)
 
@@ -139,9 +141,11 @@ class Engine:
         """Take in many values at once; `pending` are the plays of each site still pending."""
         changed, gone = self.partition.observe_many(sites, values)
         self._t = t
-        planned = [cell for place in self._planned for cell, _ in self.partition.cells_at(place)]
+        concerned = {*self._planned, *pending}
         self._planned, self._unplanned = dict(pending), None
-        self._update(changed + planned, gone)
+        for site in sorted(concerned):
+            changed += [cell for cell, _ in self.partition.cells_at(site)]
+        self._update(changed, gone)
 
     def release(self, site: int, t: int) -> None:
         """A pending play was cancelled."""
@@ -149,7 +153,10 @@ class Engine:
         planned = self._unplanned != site
         self._settle(site)
         if planned:
-            self._update([cell for cell, _ in self.partition.cells_at(site)], [])
+            cells = [cell for cell, _ in self.partition.cells_at(site)]
+            if site not in self._planned:
+                self.partition.drop_extra(site)
+            self._update(cells, [])
 
     def _settle(self, site: int) -> None:
         """One pending play of a site is over."""
@@ -164,13 +171,13 @@ class Engine:
         """Lower the standard deviations around a pending play. Desautels et al. 2014."""
         places = self.partition.cells_at(site)
         self._planned[site] = self._planned.get(site, 0) + 1
-        altered = self.partition.take_altered()
         self._unplanned = None
-        self._update([c for c, _ in places if c.plan is None] + altered, [])
+        renewed = [cell for cell, _ in places if cell.plan is None] + self.partition.take_altered()
         for cell, j in places:
-            if cell.plan is not None and not any(cell is other for other in altered):
+            if j >= 0 and cell.plan is not None and not any(cell is other for other in renewed):
                 cell.plan.add(j)
                 self._enter(cell)
+        self._update(renewed, [])
 
     def _update(self, changed: list[Cell], gone: list[Cell]) -> None:
         """Renew plans, bounds and rows of cells that changed, and of those looked up meanwhile."""
@@ -207,7 +214,7 @@ class Engine:
         cell.plan = None
         for site, plays in self._planned.items():
             for other, j in places[site]:
-                if other is cell:
+                if other is cell and j >= 0:
                     self.partition.warm(cell)
                     if cell.plan is None:
                         cell.plan = cell.posterior.plan()
@@ -232,10 +239,14 @@ class Engine:
         """Highest upper bound in a cell, slack added (sign 1), or lower bound (sign −1); where."""
         posterior = cell.posterior
         width = width_of(self.width, posterior.gain, cell.key[0], t)
-        value, j, priority = _hot.best_upper(
-            posterior.mean, posterior.std, cell.priority, sign * width, self._resolution
-        )
-        return Score(value + self.slack(cell.key[0]) if sign > 0 else value, priority), j
+        mean, std, priority = posterior.mean, posterior.std, cell.priority
+        told = self.partition.told_candidates(cell) if cell.plan is not None else None
+        if told is not None:
+            mean, std, priority = mean[told], std[told], priority[told]
+        value, j, tie = _hot.best_upper(mean, std, priority, sign * width, self._resolution)
+        if told is not None:
+            j = int(told[j])
+        return Score(value + self.slack(cell.key[0]) if sign > 0 else value, tie), j
 
     def _rank(self, t: int) -> None:
         """Enter the cells that changed into the heaps of bounds."""
@@ -309,8 +320,8 @@ class Engine:
         for i, row in enumerate(scaled.tolist()):
             for key in self.partition.keys_at(row):
                 groups.setdefault(key, []).append(i)
-        for key, group in groups.items():
-            rows = np.array(group)
+        for key in sorted(groups):
+            rows = np.array(groups[key])
             cell = self.partition.leaves.get(key)
             gain = 0.0
             mean, std = np.zeros(len(rows)), np.ones(len(rows))
@@ -324,7 +335,7 @@ class Engine:
             width = width_of(self.width, gain, key[0], t)
             best.lower[rows] = np.maximum(best.lower[rows], mean - width * std)
             best.upper[rows] = np.minimum(best.upper[rows], mean + width * std)
-            sharper = std < best.std[rows]
+            sharper = std < best.std[rows] - SAME_STD
             best.mean[rows[sharper]] = mean[sharper]
             best.std[rows[sharper]] = std[sharper]
         if bool((best.lower > best.upper + self._rounding).any()):
@@ -336,7 +347,7 @@ class Engine:
         from scipy.linalg import cho_factor, cho_solve
 
         partition = self.partition
-        held = cell.sites[partition.data(cell)]
+        _, held = partition.data(cell)
         counts = partition.sites.count[held]
         data = partition.kernel_points(partition.sites.scaled[held])
         where = partition.kernel_points(scaled)
@@ -358,8 +369,7 @@ class Engine:
             gain, count = (cell.posterior.gain, cell.count) if cell else (0.0, 0)
             width = width_of(self.width, gain, level, t)
             if cell is not None:
-                posterior = cell.posterior
-                index = float((posterior.mean + width * posterior.std).max())
+                index = self._told_best(cell, 1.0, t)[0].value - self.slack(level)
             else:
                 arms = getattr(partition.fresh, "arms", None)
                 index = -math.inf if arms is not None and key not in arms else width
