@@ -318,7 +318,9 @@ def table_best(
     slack,
     resolution,
 ):
-    """Row with the best index now, when bounds are upper bounds: (row, index, rows evaluated).
+    """Row with the best index now, when bounds are upper bounds.
+
+    Returns (row, index, candidate, rows evaluated).
 
     Rows are taken from the top and evaluated until no bound left, plus the highest drift so far,
     can reach the best index found. They wait behind the shrinking heap and go back in with new
@@ -344,4 +346,4 @@ def table_best(
             winner = row
     for at in range(left, count):
         _sift_up(numbers, places, ties, heap, at)
-    return winner, top, count - left
+    return winner, top, places[winner, CHOICE], count - left

@@ -23,10 +23,11 @@ Entrant = TypeVar("Entrant", bound=Hashable)
 
 
 class Choice(NamedTuple):
-    """The row with the highest index, and that index."""
+    """The row with the highest index, that index, and the candidate that has it."""
 
     row: int
     value: float
+    candidate: int
 
 
 class Table:
@@ -54,7 +55,10 @@ class Table:
         self._moments = np.zeros((2, 1024))
         self._priority = np.zeros(1024, dtype=np.uint64)
         self._used = 0
-        self._highest_drift = -np.inf
+        self._t = -1
+        self._clock = 0.0
+        self._drift = 0.0
+        self._highest_drift = 0.0
 
     def __len__(self) -> int:
         return self._count
@@ -80,13 +84,9 @@ class Table:
 
     def update(self, row: int, mean: FloatArray, std: FloatArray, gain: float, t: int) -> None:
         """Set a row's moments (m,), as many as before, and its gain; find its index at step t."""
+        if t != self._t:
+            self._set_clock(t)
         width = self._width
-        clock = width.clock(t)
-        drift = 0.0
-        if width.drifts:
-            drift = width.offset + width.factor * clock**0.5
-            self._highest_drift = max(self._highest_drift, drift)
-            drift -= self._slack
         self._count = _hot.table_enter(
             self._numbers,
             self._places,
@@ -101,10 +101,18 @@ class Table:
             gain,
             width.offset,
             width.factor,
-            clock,
-            drift,
+            self._clock,
+            self._drift - self._slack if width.drifts else 0.0,
             self._resolution,
         )
+
+    def _set_clock(self, t: int) -> None:
+        """Compute once what all rows share at step t."""
+        width = self._width
+        self._t, self._clock = t, width.clock(t)
+        if width.drifts:
+            self._drift = width.offset + width.factor * self._clock**0.5
+            self._highest_drift = max(self._highest_drift, self._drift)
 
     def remove(self, row: int) -> None:
         """Remove a row."""
@@ -114,20 +122,16 @@ class Table:
         self._places[row, _hot.SIZE] = 0
         self._free.append(row)
 
-    def choice(self, row: int) -> int:
-        """Candidate of a row that has its highest index, as last computed."""
-        return int(self._places[row, _hot.CHOICE])
-
     def best(self, t: int) -> Choice:
         """The row with the highest index at step t."""
         width = self._width
         if not width.drifts:
             row = int(self._heap[0])
-            return Choice(row, float(self._numbers[row, _hot.BOUND]))
-        clock = width.clock(t)
-        drift = width.offset + width.factor * clock**0.5
-        self._highest_drift = max(self._highest_drift, drift)
-        row, value, _ = _hot.table_best(
+            bound = float(self._numbers[row, _hot.BOUND])
+            return Choice(row, bound, int(self._places[row, _hot.CHOICE]))
+        if t != self._t:
+            self._set_clock(t)
+        row, value, candidate, _ = _hot.table_best(
             self._numbers,
             self._places,
             self._ties,
@@ -137,13 +141,13 @@ class Table:
             self._priority,
             width.offset,
             width.factor,
-            clock,
-            drift,
+            self._clock,
+            self._drift,
             self._highest_drift,
             self._slack,
             self._resolution,
         )
-        return Choice(row, value)
+        return Choice(row, value, candidate)
 
     def _place(self, row: int, size: int) -> int:
         """Give a row room for its candidates: where it starts."""

@@ -99,7 +99,7 @@ class Partition:
         self._seed = seed
         self._inverse_scale = 1.0 / (geometry.per_side * kernel.scales(geometry.dim))
         self._where: dict[int, list[tuple[Cell, int]]] = {}
-        self._altered: list[Cell] = []
+        self.altered: list[Cell] = []
         self._warm = 0
         self._clock = 0
         self.sites: ArmSites | BoxSites
@@ -226,7 +226,7 @@ class Partition:
     def _make(self, key: CellKey) -> Cell:
         """Make a cell that has no data yet."""
         cell = self._build(key, self._take_fresh(key))
-        self._altered.append(cell)
+        self.altered.append(cell)
         return cell
 
     def _take_fresh(self, key: CellKey) -> IntArray:
@@ -266,11 +266,11 @@ class Partition:
                 cell.sites = np.delete(cell.sites, j)
                 cell.priority = np.delete(cell.priority, j)
                 self._refit(cell)
-                self._altered.append(cell)
+                self.altered.append(cell)
 
     def take_altered(self) -> list[Cell]:
         """Cells made, or given a new candidate, by looking up a site since the last call."""
-        altered, self._altered = self._altered, []
+        altered, self.altered = self.altered, []
         return [cell for cell in altered if self.leaves.get(cell.key) is cell]
 
     def _candidate(self, cell: Cell, site: int) -> int:
@@ -289,7 +289,7 @@ class Partition:
             priority = point_priorities(self._seed, self.sites.scaled[site : site + 1])
             cell.priority = np.append(cell.priority, priority)
             self._refit(cell)
-            self._altered.append(cell)
+            self.altered.append(cell)
         else:
             cell.sites[j] = site
         return j

@@ -45,6 +45,7 @@ class ArmSites:
 
     def __init__(self, domain: Grid | Arms, geometry: Geometry, seed: int) -> None:
         self._domain = domain
+        self._points = domain.points
         self.scaled = geometry.scale(domain.unit_points)
         self.count = np.zeros(domain.size, dtype=np.int64)
         self.total = np.zeros(domain.size)
@@ -52,7 +53,7 @@ class ArmSites:
 
     def x(self, site: int) -> FloatArray:
         """The arm's point in the user's units."""
-        return np.asarray(self._domain.points[site].copy())
+        return np.array(self._points[site])
 
     def locate(self, points: FloatArray) -> IntArray:
         """Numbers of the arms at `points`."""
@@ -73,7 +74,7 @@ class BoxSites:
 
     def x(self, site: int) -> FloatArray:
         """The site's point in the user's units."""
-        return np.asarray(self._points[site].copy())
+        return np.array(self._points[site])
 
     def to_user(self, scaled: FloatArray) -> FloatArray:
         """Points (n, d) in the user's units, of scaled coordinates."""

@@ -63,10 +63,12 @@ class PaperWidth:
     def __post_init__(self) -> None:
         self.offset = self.norm_bound
         self.factor = self.sub_gaussian * math.sqrt(2.0)
+        self._power = cell_exponent(self.dim, self.nu) * self.dim
+        self._shift = 1.0 + math.log(4.0 / self.delta)
 
     def cell_count_bound(self, t: int) -> float:
         """Ñ_t = 4(t+1)^{bd}, the paper's bound on the number of cells by step t."""
-        return 4.0 * math.pow(t + 1, cell_exponent(self.dim, self.nu) * self.dim)
+        return 4.0 * math.pow(t + 1, self._power)
 
     def constant(self, level: int) -> float:
         """Nothing: all cells share Ñ_t."""
@@ -74,7 +76,7 @@ class PaperWidth:
 
     def clock(self, t: int) -> float:
         """1 + log(Ñ_t/δ)."""
-        return 1.0 + math.log(self.cell_count_bound(t) / self.delta)
+        return self._shift + self._power * math.log(t + 1)
 
 
 @dataclass

@@ -46,9 +46,8 @@ class Engine:
         self._norm_bound = norm_bound
         self._index_slack = index_slack
         self._table = Table(width, resolution)
-        self._entrants: list[
-            Cell | int
-        ] = []  # by row: a cell, or a level and its cells without data
+        #: By row of the table: a cell, or a level for its cells without data.
+        self._entrants: list[Cell | int] = []
         self._fresh_rows: dict[int, int] = {}
         self._uppers: LazyHeap[Cell] = LazyHeap()
         self._lowers: LazyHeap[Cell] = LazyHeap()
@@ -67,12 +66,12 @@ class Engine:
         self._t = t
         if self._unplanned is not None:
             self._plan(self._unplanned)
-        row, value = self._table.best(t)
+        row, value, candidate = self._table.best(t)
         if not self._planned and (self._index_slack or self.partition.lattice is None):
             self._ceiling = min(self._ceiling, value + self._rounding)
         entrant = self._entrants[row]
         if isinstance(entrant, Cell):
-            site = self.partition.site_of(entrant, self._table.choice(row))
+            site = self.partition.site_of(entrant, candidate)
         else:
             site = self.partition.first_site(self._first_fresh(entrant)[1])
         self._unplanned = site
@@ -190,7 +189,8 @@ class Engine:
             for cell in changed:
                 self._renew_plan(cell, places)
         else:
-            changed = changed + partition.take_altered()
+            if partition.altered:
+                changed = changed + partition.take_altered()
             for cell in changed:
                 cell.plan = None
         for cell in changed:
