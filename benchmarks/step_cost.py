@@ -38,7 +38,7 @@ def policy_for(domain, preset, horizon, f):
 
 
 def evaluator(domain, f):
-    """f as cheap as it gets, so that it does not disturb the caches: a look-up on a finite domain."""
+    """f as cheap as it gets, so that it does not disturb the caches."""
     if domain.finite:
         table = dict(zip(map(bytes, domain.points), f(domain.points).tolist(), strict=True))
         return lambda x: table[x.tobytes()]
@@ -90,7 +90,7 @@ def optuna_steps(dim, count):
 
 @njit
 def arithmetic(prior, priority, plays):
-    """The bare arithmetic of `len(plays)` steps in one cell: a rank-one update and an argmax each."""
+    """The bare arithmetic of steps in one cell: a rank-one update and an argmax each."""
     m = len(prior)
     mean, std, cov = np.zeros(m), np.ones(m), prior.copy()
     total = 0.0
@@ -160,7 +160,9 @@ def flat_one(kind, dim, preset, horizon):
 
 
 def flat(horizon, presets):
-    print(f"Mean over 2,000 steps, horizon {horizon:,}: microseconds before step {horizon // 100:,}")
+    print(
+        f"Mean over 2,000 steps, horizon {horizon:,}: microseconds before step {horizon // 100:,}"
+    )
     print(f"{'':22}{'early':>12}{'late':>12}{'ratio':>9}{'peak memory':>13}")
     for preset in presets:
         for kind in ("grid", "box"):
@@ -206,7 +208,9 @@ def igp(horizon):
     seconds = steps(policy, value, horizon, np.random.default_rng(0))
     total = time.perf_counter() - begin
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"IGP-UCB, 27,000 arms, T = {horizon:,}: {total / 60:.1f} min, {memory:.2f} GB at its peak,")
+    print(
+        f"IGP-UCB, 27,000 arms, T = {horizon:,}: {total / 60:.1f} min, {memory:.2f} GB at its peak,"
+    )
     print(f"  last step {1e3 * seconds[-1]:.0f} ms")
 
 
@@ -228,7 +232,9 @@ def bulk(rows):
             policy.ask()
             asked = time.perf_counter()
             name = f"{type(domain).__name__.lower()} d = {domain.dim}, {preset}"
-            print(f"{name:24}{told - begin:8.2f}{asked - told:8.3f}{policy.cells_created:10,} cells")
+            print(
+                f"{name:24}{told - begin:8.2f}{asked - told:8.3f}{policy.cells_created:10,} cells"
+            )
 
 
 def main():
