@@ -187,7 +187,7 @@ def test_table_finds_the_best_row_while_the_width_drifts(seed):
         if not present:
             continue
         highest = max(highest, drift)
-        found, value, evaluated = _hot.table_best(
+        found, value, candidate, evaluated = _hot.table_best(
             *(numbers, places, ties, heap, count, moments, priority),
             *(offset, factor, clock, drift, highest, 1.5e-9, resolution),
         )
@@ -198,9 +198,26 @@ def test_table_finds_the_best_row_while_the_width_drifts(seed):
             scores[r] = naive_best(*moments[:, block], priority[block], width, resolution)
         best = min(present, key=lambda r: (-scores[r][0], scores[r][2]))
         assert (found, value) == (best, scores[best][0]), step
-        assert places[found, _hot.CHOICE] == scores[best][1]
+        assert candidate == places[found, _hot.CHOICE] == scores[best][1]
         assert 1 <= evaluated <= count
         assert sorted(heap[:count].tolist()) == sorted(present)
         bounds = numbers[heap[:count], _hot.BOUND]
         assert all(bounds[(i - 1) // 2] >= bounds[i] for i in range(1, count))
         assert (places[heap[:count], _hot.POSITION] == np.arange(count)).all()
+
+
+@pytest.mark.parametrize(("count", "m"), [(0, 5), (1, 3), (7, 1030), (64, 17)])
+def test_row_products(count, m):
+    rng = np.random.default_rng(m)
+    rows, weights, vector = (
+        rng.normal(size=(count + 2, m)),
+        rng.normal(size=count),
+        rng.normal(size=m),
+    )
+    total = rng.normal(size=m)
+    expected = total + weights @ rows[:count]
+    _hot.add_rows(total, rows, weights)
+    np.testing.assert_allclose(total, expected, atol=1e-12)
+    expected = total + rows.T @ (rows @ vector)
+    _hot.add_gram_product(total, rows, vector)
+    np.testing.assert_allclose(total, expected, atol=1e-10)

@@ -5,10 +5,13 @@ import pickle
 import numpy as np
 import pytest
 
+from partita import Grid
 from partita import posterior as module
+from partita import rows as rows_module
 from partita.errors import NumericalError
 from partita.kernels import Matern
-from partita.posterior import DensePosterior, Prior, RowPosterior, unit_kernel
+from partita.posterior import DensePosterior, Prior, unit_kernel
+from partita.rows import RowPosterior
 
 
 def textbook(prior, plays, values, alpha):
@@ -114,7 +117,7 @@ def test_rounding_does_not_pile_up_between_refreshes():
 
 
 def test_rows_fold_replicates_and_pickle_without_spare_rows(monkeypatch):
-    monkeypatch.setattr(module, "BLOCK_ROWS", 4)
+    monkeypatch.setattr(rows_module, "BLOCK_ROWS", 4)
     rng = np.random.default_rng(4)
     kernel, points = Matern(1.5, 1.0), rng.random((30, 2)) * 3
     posterior, prior = make("rows", kernel, points, 1.0)
@@ -154,3 +157,40 @@ def test_unit_kernel_serves_every_nu():
         np.testing.assert_allclose(
             unit_kernel(kernel, left / 0.4, right / 0.4), expected, rtol=1e-12
         )
+
+
+@pytest.mark.parametrize(("n", "dim"), [(2, 1), (9, 1), (5, 2), (4, 3)])
+@pytest.mark.parametrize("block_rows", [3, 64])
+def test_a_grid_by_convolution_is_the_textbook(n, dim, block_rows, monkeypatch):
+    monkeypatch.setattr(rows_module, "BLOCK_ROWS", block_rows)
+    rng = np.random.default_rng(n)
+    kernel = Matern(1.5, rng.uniform(0.1, 0.6, dim))
+    grid = Grid(n, dim=dim).points
+    prior = Prior(kernel, grid / kernel.scales(dim))
+    by_rows, by_grid = RowPosterior(1.0), RowPosterior(1.0, (n,) * dim)
+    nothing = np.empty(0, np.int64), np.empty(0), np.empty(0)
+    plays, values = rng.integers(0, n**dim, 40), rng.normal(size=40)
+    for posterior in (by_rows, by_grid):
+        posterior.refit(prior, *nothing)
+        for j, y in zip(plays.tolist(), values.tolist(), strict=True):
+            posterior.observe(j, y)
+        posterior.observe(0, 0.3)
+    mean, std, gain = textbook(kernel(grid), np.append(plays, 0), np.append(values, 0.3), 1.0)
+    for posterior in (by_rows, by_grid):
+        np.testing.assert_allclose(posterior.mean, mean, atol=1e-11)
+        np.testing.assert_allclose(posterior.std, std, atol=1e-10)
+        assert posterior.gain == pytest.approx(gain, abs=1e-10)
+        posterior.refit(prior, *aggregate(np.append(plays, 0), np.append(values, 0.3)))
+        np.testing.assert_allclose(posterior.mean, mean, atol=1e-11)
+        np.testing.assert_allclose(posterior.std, std, atol=1e-10)
+        assert posterior.gain == pytest.approx(gain, abs=1e-10)
+    plans = [by_rows.plan(), by_grid.plan()]
+    copy = pickle.loads(pickle.dumps(by_grid))
+    for plan in plans:
+        plan.add(1)
+        plan.add(1)
+    np.testing.assert_allclose(plans[0].std, plans[1].std, atol=1e-12)
+    for posterior in (by_rows, by_grid, copy):
+        posterior.observe(1, -0.7)
+    np.testing.assert_allclose(by_grid.mean, by_rows.mean, atol=1e-12)
+    np.testing.assert_array_equal(copy.mean, by_grid.mean)

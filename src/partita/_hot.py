@@ -177,6 +177,50 @@ def scatter_children(offsets):
     return codes, rows
 
 
+@njit(cache=True, nogil=True)
+def add_rows(total, rows, weights):
+    """Add Σ_r weights[r]·rows[r] to `total` (m,), four rows at a time, in cached pieces."""
+    count, m = weights.shape[0], total.shape[0]
+    whole = count - count % 4
+    for start in range(0, m, 1024):
+        stop = min(start + 1024, m)
+        for r in range(0, whole, 4):
+            a, b, c, d = weights[r], weights[r + 1], weights[r + 2], weights[r + 3]
+            first, second, third, fourth = rows[r], rows[r + 1], rows[r + 2], rows[r + 3]
+            for i in range(start, stop):
+                total[i] += a * first[i] + b * second[i] + c * third[i] + d * fourth[i]
+        for r in range(whole, count):
+            a = weights[r]
+            first = rows[r]
+            for i in range(start, stop):
+                total[i] += a * first[i]
+
+
+@njit(cache=True, nogil=True)
+def add_gram_product(total, rows, vector):
+    """Add rowsᵀ(rows·vector) to `total`, reading each row from memory once."""
+    count, m = rows.shape
+    whole = m - m % 8
+    for r in range(count):
+        row = rows[r]
+        a = b = c = d = e = f = g = h = 0.0
+        for i in range(0, whole, 8):
+            a += row[i] * vector[i]
+            b += row[i + 1] * vector[i + 1]
+            c += row[i + 2] * vector[i + 2]
+            d += row[i + 3] * vector[i + 3]
+            e += row[i + 4] * vector[i + 4]
+            f += row[i + 5] * vector[i + 5]
+            g += row[i + 6] * vector[i + 6]
+            h += row[i + 7] * vector[i + 7]
+        product = ((a + b) + (c + d)) + ((e + f) + (g + h))
+        for i in range(whole, m):
+            product += row[i] * vector[i]
+        if product != 0.0:
+            for i in range(m):
+                total[i] += product * row[i]
+
+
 # -- the table of cells that the choice reads (`index.Table`) -------------------------------------
 # Each row is a cell: numbers[row] = gain, constant, addend, bound; places[row] = start, size,
 # choice, position in the heap or -1. Its candidates are moments[:, start:start+size] (mean, std)

@@ -19,7 +19,8 @@ from .domains import Arms, Box, Grid
 from .fresh import CellState, FreshArms, FreshBox
 from .kernels import Matern
 from .lattice import Lattice
-from .posterior import DensePosterior, Plan, Posterior, Prior, RowPosterior
+from .posterior import DensePosterior, Plan, Posterior, Prior
+from .rows import RowPosterior
 from .sites import ArmSites, BoxSites, WordArray, point_priorities
 
 FloatArray = npt.NDArray[np.float64]
@@ -100,6 +101,7 @@ class Partition:
         self._inverse_scale = 1.0 / (geometry.per_side * kernel.scales(geometry.dim))
         self._where: dict[int, list[tuple[Cell, int]]] = {}
         self.altered: list[Cell] = []
+        self._grid_shape = (domain.n,) * domain.dim if isinstance(domain, Grid) else None
         self._warm = 0
         self._clock = 0
         self.sites: ArmSites | BoxSites
@@ -196,7 +198,8 @@ class Partition:
             for key in self.keys_at(self.sites.scaled[site].tolist()):
                 cell = self.leaves.get(key) or self._make(key)
                 known.append((cell, self._candidate(cell, site)))
-            self._where[site] = known
+            if all(j >= 0 for _, j in known):
+                self._where[site] = known
         return known
 
     def site_of(self, cell: Cell, j: int) -> int:
@@ -281,7 +284,7 @@ class Partition:
         if len(known):
             return int(known[0])
         j = self._node(cell.key, site)
-        if j < 0 and self._is_crowded(len(cell.sites) - len(self.lattice.offsets), cell):
+        if j < 0 and len(cell.silent):
             return -1
         if j < 0:
             j = len(cell.sites)
@@ -294,11 +297,20 @@ class Partition:
             cell.sites[j] = site
         return j
 
-    def _is_crowded(self, extras: int, cell: Cell | None = None) -> bool:
-        """Whether further points off the lattice are data only."""
-        if self.rule.never:
-            return False
-        return extras >= EXTRA_LIMIT or (cell is not None and len(cell.silent) > 0)
+    def _is_crowded(self, extras: int) -> bool:
+        """Whether a cell with this many points of data off its lattice keeps them as data only."""
+        return extras >= EXTRA_LIMIT and not self.rule.never
+
+    def _mute(self, cell: Cell) -> None:
+        """Make the points of data off a crowded cell's lattice data only."""
+        if self.lattice is None:
+            raise AssertionError("only boxes have a lattice")
+        base = len(self.lattice.offsets)
+        extras = cell.sites[base:]
+        for site in extras.tolist():
+            self._where.pop(site, None)
+        cell.silent = extras[self.sites.count[extras] > 0]
+        cell.sites, cell.priority = cell.sites[:base], cell.priority[:base]
 
     def _node(self, key: CellKey, site: int) -> int:
         """Lattice node of a cell at a site, or -1."""
@@ -324,7 +336,11 @@ class Partition:
             posterior = cell.posterior
             if j < 0 and first:
                 cell.silent = np.append(cell.silent, site)
-            if j < 0 or posterior.wants_refit(cell.distinct):
+            if self.lattice is not None and first and j >= len(self.lattice.offsets):
+                extras = cell.sites[len(self.lattice.offsets) :]
+                if self._is_crowded(int(np.count_nonzero(self.sites.count[extras]))):
+                    self._mute(cell)
+            if j < 0 or len(cell.silent) or posterior.wants_refit(cell.distinct):
                 self._refit(cell)
             else:
                 posterior.observe(j, value)
@@ -447,8 +463,11 @@ class Partition:
             sites, priority = members, self.sites.priority[members]
         else:
             sites, silent, priority = self._lay_out(key, members)
-        rows = len(sites) > DENSE_LIMIT and self.rule.never
-        posterior = RowPosterior(self.alpha) if rows else DensePosterior(self.alpha)
+        posterior: Posterior
+        if len(sites) > DENSE_LIMIT and self.rule.never:
+            posterior = RowPosterior(self.alpha, self._grid_shape)
+        else:
+            posterior = DensePosterior(self.alpha)
         cell = Cell(key, sites, silent, priority, posterior)
         cell.touched = self._clock
         self.leaves[key] = cell
@@ -491,7 +510,7 @@ class Partition:
     def _prior(self, cell: Cell) -> Prior:
         points = self.kernel_points(self.points(cell))
         if self.lattice is None or len(points) > len(self.lattice.offsets):
-            return Prior(self.kernel, points)
+            return Prior(self.kernel, points)  # with extra candidates there are no silent sites
         known = self._lattice_kernels.get(cell.level)
         if known is None:
             known = self._lattice_kernels[cell.level] = Prior(self.kernel, points).matrix()

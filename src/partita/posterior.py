@@ -11,7 +11,6 @@ candidates) an observation, O(m) memory each, for tens of thousands of candidate
 
 from __future__ import annotations
 
-import math
 from typing import Protocol
 
 import numpy as np
@@ -28,8 +27,6 @@ IntArray = npt.NDArray[np.int64]
 FACTOR_FROM = 48
 #: Rank-one updates before a dense posterior is computed afresh, so that rounding cannot pile up.
 REFRESH_AFTER = 4096
-#: Rows stored together in one array by `RowPosterior`.
-BLOCK_ROWS = 64
 
 
 def lost(what: str) -> NumericalError:
@@ -62,15 +59,33 @@ class Prior:
     def __len__(self) -> int:
         return len(self._points)
 
-    def data(self, where: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Kernel of points `where` (k,) with each other, (k, k), and the candidates, (k, m)."""
+    @property
+    def has_silent(self) -> bool:
+        """Whether data may lie at points that are no candidates."""
+        return self._silent is not None
+
+    @property
+    def kernel(self) -> Matern:
+        """The kernel."""
+        return self._kernel
+
+    @property
+    def points(self) -> FloatArray:
+        """The candidates divided by the lengthscales, (m, d)."""
+        return self._points
+
+    def data(self, where: IntArray, across: bool = True) -> tuple[FloatArray, FloatArray]:
+        """Kernel of points `where` (k,) with each other, (k, k), and the candidates, (k, m).
+
+        The latter is left empty unless asked for.
+        """
         if self._silent is None:
             held = self._points[where]
         else:
             held = np.concatenate([self._points, self._silent])[where]
         return (
             unit_kernel(self._kernel, held, held),
-            unit_kernel(self._kernel, held, self._points),
+            unit_kernel(self._kernel, held, self._points[: None if across else 0]),
         )
 
     def matrix(self) -> FloatArray:
@@ -94,7 +109,7 @@ def unit_kernel(kernel: Matern, left: FloatArray, right: FloatArray) -> FloatArr
     return kernel.radial(cdist(left, right))
 
 
-def _cholesky(gram: FloatArray, noises: FloatArray) -> tuple[FloatArray, float]:
+def factorise(gram: FloatArray, noises: FloatArray) -> tuple[FloatArray, float]:
     """Factor of gram (k, k) plus diagonal noise (k,), overwriting it, and the information gain."""
     from scipy.linalg import LinAlgError, cholesky
 
@@ -185,7 +200,7 @@ class DensePosterior:
             self.mean, self.std = np.zeros(len(prior)), np.ones(len(prior))
         self._updates = 0
         noises = self.alpha / counts
-        if len(where) >= FACTOR_FROM:
+        if len(where) >= FACTOR_FROM or prior.has_silent:
             self._factor(prior, where, values, noises, moments_only)
             return
         self.cov = prior.matrix()
@@ -206,7 +221,7 @@ class DensePosterior:
         from scipy.linalg import solve_triangular
 
         gram, across = prior.data(where)
-        factor, self.gain = _cholesky(gram, noises)
+        factor, self.gain = factorise(gram, noises)
         rows = solve_triangular(factor, across, lower=True, overwrite_b=True)
         self.mean[:] = solve_triangular(factor, values, lower=True) @ rows
         if moments_only:
@@ -240,141 +255,3 @@ class _DensePlan:
     def add(self, j: int) -> None:
         if _hot.shrink(self._cov, self.std, j, self._alpha) == _hot.LOST:
             raise lost("pending play")
-
-
-class RowPosterior:
-    """Means and variances (m,), and one row of V an observation, in blocks that are never copied.
-
-    With V = L⁻¹K(data, candidates) the posterior covariance of candidates i and j is k(i, j) − V[:,
-    i]·V[:, j], so the column of the next observation, and from it the next row, is one
-    matrix–vector product.
-    """
-
-    __slots__ = ("_blocks", "_prior", "_rows", "alpha", "gain", "mean", "std", "variance")
-
-    def __init__(self, alpha: float) -> None:
-        """Empty until its first `refit`."""
-        self.alpha = alpha
-        self.mean = np.zeros(0)
-        self.variance = np.zeros(0)
-        self.std = np.zeros(0)
-        self.gain = 0.0
-        self._prior: Prior
-        self._blocks: list[FloatArray] = []
-        self._rows = 0
-
-    def __getstate__(self) -> dict[str, object]:
-        """State for pickling, without the unused part of the last block."""
-        state = {name: getattr(self, name) for name in self.__slots__}
-        state["_blocks"] = [block[:used] for block, used in self._filled()]
-        return state
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        for name, value in state.items():
-            setattr(self, name, value)
-        if self._blocks and len(self._blocks[-1]) < BLOCK_ROWS:
-            block = np.empty((BLOCK_ROWS, len(self.mean)))
-            block[: len(self._blocks[-1])] = self._blocks[-1]
-            self._blocks[-1] = block
-
-    def _filled(self) -> list[tuple[FloatArray, int]]:
-        return [
-            (block, min(BLOCK_ROWS, self._rows - BLOCK_ROWS * i))
-            for i, block in enumerate(self._blocks)
-        ]
-
-    def covariance(self, j: int) -> FloatArray:
-        """Posterior covariance of candidate j with every candidate, (m,)."""
-        column = self._prior.column(j)
-        for block, used in self._filled():
-            column -= block[:used, j] @ block[:used]
-        return column
-
-    def observe(self, j: int, value: float) -> None:
-        """One matrix–vector product, and one more row."""
-        column = self.covariance(j)
-        variance = max(float(self.variance[j]), 0.0)
-        total = variance + self.alpha
-        self.mean += column * ((value - self.mean[j]) / total)
-        column /= math.sqrt(total)
-        if self._rows == BLOCK_ROWS * len(self._blocks):
-            self._blocks.append(np.empty((BLOCK_ROWS, len(self.mean))))
-        self._blocks[-1][self._rows % BLOCK_ROWS] = column
-        self._rows += 1
-        self.gain += 0.5 * math.log1p(variance / self.alpha)
-        self._lower_variance(column)
-
-    def _lower_variance(self, row: FloatArray) -> None:
-        self.variance -= row * row
-        if self.variance.min() < -_hot.VARIANCE_TOLERANCE:
-            raise lost("observation")
-        np.sqrt(np.maximum(self.variance, 0.0), out=self.std)
-
-    def refit(
-        self,
-        prior: Prior,
-        where: IntArray,
-        values: FloatArray,
-        counts: FloatArray,
-        moments_only: bool = False,
-    ) -> None:
-        """One row foreach distinct point, replicates folded into its noise."""
-        from scipy.linalg import solve_triangular
-
-        self._prior = prior
-        self.mean, self.std = np.zeros(len(prior)), np.ones(len(prior))
-        self.variance = np.ones(len(prior))
-        self._blocks, self._rows, self.gain = [], 0, 0.0
-        k = len(where)
-        if k == 0:
-            return
-        gram = np.empty((k, k))
-        for i, j in enumerate(where):
-            gram[i] = prior.column(int(j))[where]
-        factor, self.gain = _cholesky(gram, self.alpha / counts)
-        for start in range(0, k, BLOCK_ROWS):
-            stop = min(start + BLOCK_ROWS, k)
-            block = np.empty((BLOCK_ROWS, len(self.mean)))
-            for i in range(start, stop):
-                block[i - start] = self._prior.column(int(where[i]))
-            for b, done in enumerate(self._blocks):
-                block[: stop - start] -= (
-                    factor[start:stop, b * BLOCK_ROWS : (b + 1) * BLOCK_ROWS] @ done
-                )
-            block[: stop - start] = solve_triangular(
-                factor[start:stop, start:stop], block[: stop - start], lower=True
-            )
-            self._blocks.append(block)
-            self.variance -= (block[: stop - start] ** 2).sum(axis=0)
-        self._rows = k
-        weights = solve_triangular(factor, values, lower=True)
-        for b, (block, used) in enumerate(self._filled()):
-            self.mean += weights[b * BLOCK_ROWS : b * BLOCK_ROWS + used] @ block[:used]
-        self._lower_variance(np.zeros(1))
-
-    def wants_refit(self, distinct: int) -> bool:
-        """When replicates have made the rows twice as many as the distinct points need."""
-        return self._rows >= 2 * distinct + 16 * BLOCK_ROWS
-
-    def plan(self) -> Plan:
-        """Rows for pending plays are kept apart from the told ones."""
-        return _RowPlan(self)
-
-
-class _RowPlan:
-    __slots__ = ("_posterior", "_rows", "_variance", "std")
-
-    def __init__(self, posterior: RowPosterior) -> None:
-        self._posterior = posterior
-        self._rows: list[FloatArray] = []
-        self._variance = posterior.variance.copy()
-        self.std = posterior.std.copy()
-
-    def add(self, j: int) -> None:
-        column = self._posterior.covariance(j)
-        for row in self._rows:
-            column -= row[j] * row
-        column /= math.sqrt(max(float(self._variance[j]), 0.0) + self._posterior.alpha)
-        self._rows.append(column)
-        self._variance -= column * column
-        np.sqrt(np.maximum(self._variance, 0.0), out=self.std)

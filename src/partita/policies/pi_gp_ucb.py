@@ -209,7 +209,7 @@ def default_gain_limit(horizon: int) -> float:
 
 
 def default_cells_per_side(domain: Grid | Arms | Box, horizon: int, nu: float) -> int:
-    """Cells a side of the first cover: 1 up to two dimensions, else 4, but not over about T^q cells.
+    """Cells a side of the first cover: 1 up to two dimensions, else 4, but at most about T^q cells.
 
     More on a finite domain where a cell would hold over a thousand arms on average.
     """

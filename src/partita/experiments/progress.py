@@ -1,0 +1,105 @@
+"""A progress bar for a terminal; anywhere else it is silent."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self, TextIO
+
+from .cost import expected_seconds
+from .specs import Task
+from .trace import Trace
+
+_WIDTH = 30
+#: How often the line is drawn anew, in seconds.
+_TICK = 1.0
+
+
+class Progress:
+    """Runs done and an estimate of the time left, on one line of stderr.
+
+    What is left is what was expected of the runs left, corrected by how long finished runs took.
+    """
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self._shown = self._stream.isatty()
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._ticker: threading.Thread | None = None
+        self._total = self._done = self._jobs = 0
+        self._left = self._expected = self._spent = 0.0
+        self._last = 0.0
+
+    def __enter__(self) -> Self:
+        """Nothing is shown before `start`."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Wipe the line."""
+        self._stop.set()
+        if self._ticker is not None:
+            self._ticker.join()
+            self._write("")
+
+    def start(self, total: int, left: Sequence[Task], jobs: int) -> None:
+        """There are `total` runs, of which `left` must be made, `jobs` at a time."""
+        self._total, self._done, self._jobs = total, total - len(left), max(1, jobs)
+        self._left = sum(map(expected_seconds, left))
+        self._last = time.monotonic()
+        if self._shown and left and self._ticker is None:
+            self._draw()
+            self._ticker = threading.Thread(target=self._tick, daemon=True)
+            self._ticker.start()
+
+    def finished(self, trace: Trace) -> None:
+        """One more run is done."""
+        expected = expected_seconds(trace.task)
+        with self._lock:
+            self._done += 1
+            self._left -= expected
+            self._expected += expected
+            self._spent += trace.total_seconds
+            self._last = time.monotonic()
+        if self._ticker is not None:
+            self._draw()
+
+    def seconds_left(self) -> float:
+        """An estimate of the time left."""
+        factor = self._spent / self._expected if self._expected else 1.0
+        since = time.monotonic() - self._last
+        return max(0.0, self._left * factor / self._jobs - since)
+
+    def _tick(self) -> None:
+        while not self._stop.wait(_TICK):
+            self._draw()
+
+    def _draw(self) -> None:
+        with self._lock:
+            full = _WIDTH * self._done // max(1, self._total)
+            bar = "█" * full + "░" * (_WIDTH - full)
+            left = duration(self.seconds_left())
+            self._write(f"{bar} {self._done}/{self._total} runs, about {left} left")
+
+    def _write(self, line: str) -> None:
+        self._stream.write(f"\r\x1b[K{line}")
+        self._stream.flush()
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit a reader would use: 0.35 s, 97 s, 12 min, 30 h."""
+    if seconds < 9.95:
+        return f"{seconds:.2g} s" if seconds < 0.995 else f"{seconds:.1f} s"
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 150 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds >= 36_000 else f"{seconds / 3600:.1f} h"
