@@ -221,3 +221,15 @@ def test_row_products(count, m):
     expected = total + rows.T @ (rows @ vector)
     _hot.add_gram_product(total, rows, vector)
     np.testing.assert_allclose(total, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 9, 30])
+def test_eliminate_is_cholesky_and_forward_substitution(k):
+    rng = np.random.default_rng(k)
+    matrix, right = spd(k, k) + 0.3 * np.eye(k), rng.normal(size=(k, 7))
+    work = np.concatenate([matrix, right], axis=1)
+    assert _hot.eliminate(work)
+    factor = np.linalg.cholesky(matrix)
+    np.testing.assert_allclose(np.triu(work[:, :k]), factor.T, atol=1e-12)
+    np.testing.assert_allclose(work[:, k:], np.linalg.solve(factor, right), atol=1e-11)
+    assert not _hot.eliminate(np.concatenate([matrix - 5 * np.eye(k), right], axis=1))

@@ -88,10 +88,18 @@ def test_many_conditioning_points_use_the_factorisation(monkeypatch):
     rng = np.random.default_rng(2)
     kernel, points = Matern(1.5, 1.0), rng.random((70, 2)) * 3
     data = aggregate(rng.integers(0, 70, 300), rng.normal(size=300))
-    assert len(data[0]) >= module.FACTOR_FROM
+    monkeypatch.setattr(module, "FACTOR_FROM", 10)
     by_factor, prior = make("dense", kernel, points, 1.0)
     by_factor.refit(prior, *data)
+    moments = [make("dense", kernel, points, 1.0)[0] for _ in range(2)]
+    moments[0].refit(prior, *data, moments_only=True)
     monkeypatch.setattr(module, "FACTOR_FROM", 1000)
+    moments[1].refit(prior, *data, moments_only=True)
+    for posterior in moments:
+        assert posterior.cov is None
+        np.testing.assert_allclose(posterior.mean, by_factor.mean, atol=1e-12)
+        np.testing.assert_allclose(posterior.std, by_factor.std, atol=1e-12)
+        assert posterior.gain == pytest.approx(by_factor.gain, abs=1e-11)
     one_by_one, _ = make("dense", kernel, points, 1.0)
     one_by_one.refit(prior, *data)
     np.testing.assert_allclose(by_factor.mean, one_by_one.mean, atol=1e-12)
@@ -141,11 +149,11 @@ def test_rows_fold_replicates_and_pickle_without_spare_rows(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["dense", "rows"])
 def test_lost_positive_definiteness_is_an_error(kind):
-    points = np.zeros((60, 1))  # sixty copies of one point, almost without noise
+    points = np.zeros((300, 1))  # copies of one point, almost without noise
     posterior, prior = make(kind, Matern(1.5, 1.0), points, 1e-300)
-    where = np.arange(60)
+    where = np.arange(300)
     with pytest.raises(NumericalError, match="larger alpha"):
-        posterior.refit(prior, where, np.ones(60), np.ones(60))
+        posterior.refit(prior, where, np.ones(300), np.ones(300))
 
 
 def test_unit_kernel_serves_every_nu():

@@ -125,6 +125,37 @@ def condition(mean, std, cov, where, values, noises):
 
 
 @njit(cache=True)
+def eliminate(work):
+    """Factor the (k, k) matrix A at the left of `work` (k, n) in place, and solve for the rest.
+
+    With A = LLᵀ, the left part becomes Lᵀ above its diagonal (what is below stays as it was) and
+    the columns B beside it become L⁻¹B. Returns whether A was positive definite.
+    """
+    k, n = work.shape
+    for j in range(k):
+        whole = j - j % 4
+        for start in range(j, n, 1024):
+            stop = min(start + 1024, n)
+            for i in range(0, whole, 4):
+                a, b, c, d = work[i, j], work[i + 1, j], work[i + 2, j], work[i + 3, j]
+                for e in range(start, stop):
+                    work[j, e] -= (a * work[i, e] + b * work[i + 1, e]) + (
+                        c * work[i + 2, e] + d * work[i + 3, e]
+                    )
+            for i in range(whole, j):
+                a = work[i, j]
+                for e in range(start, stop):
+                    work[j, e] -= a * work[i, e]
+        pivot = work[j, j]
+        if not pivot > 0.0:
+            return False
+        inverse = 1.0 / math.sqrt(pivot)
+        for e in range(j, n):
+            work[j, e] *= inverse
+    return True
+
+
+@njit(cache=True)
 def best_upper(mean, std, priority, width, resolution):
     """Highest μ + width·σ after rounding to multiples of 1/resolution, ties to the lowest priority.
 

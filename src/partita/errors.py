@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 
 class PartitaError(Exception):
     """Base class of every error that Partita raises on purpose."""
@@ -25,3 +28,11 @@ class NumericalError(PartitaError, ArithmeticError):
 
 class TheoryWarning(UserWarning):
     """A setting or an observation lies outside what the guarantees are proven for."""
+
+
+def warn_theory(message: str) -> None:
+    """Give a `TheoryWarning` that points at the line of the user's that led to it."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("partita."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, TheoryWarning, stacklevel=level)

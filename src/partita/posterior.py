@@ -17,14 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _hot
-from .errors import NumericalError
+from ._threads import one_thread
+from .errorsimport NumericalError
 from .kernels import Matern
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-#: From this many conditioning points on, a factorisation by LAPACK beats one rank-one update each.
-FACTOR_FROM = 48
+#: From this many conditioning points on, LAPACK beats our own loops.
+FACTOR_FROM = 256
 #: Rank-one updates before a dense posterior is computed afresh, so that rounding cannot pile up.
 REFRESH_AFTER = 4096
 
@@ -200,8 +201,12 @@ class DensePosterior:
             self.mean, self.std = np.zeros(len(prior)), np.ones(len(prior))
         self._updates = 0
         noises = self.alpha / counts
+        if moments_only and 0 < len(where) < FACTOR_FROM:
+            self._fit_moments(prior, where, values, noises)
+            return
         if len(where) >= FACTOR_FROM or prior.has_silent:
-            self._factor(prior, where, values, noises, moments_only)
+            with one_thread():
+                self._factor(prior, where, values, noises, moments_only)
             return
         self.cov = prior.matrix()
         self.mean[:] = 0.0
@@ -209,6 +214,27 @@ class DensePosterior:
         if gain == _hot.LOST:
             raise lost("fit")
         self.gain = float(gain)
+
+    def _fit_moments(
+        self, prior: Prior, where: IntArray, values: FloatArray, noises: FloatArray
+    ) -> None:
+        """Means, deviations and gain without the covariance, for few conditioning points."""
+        k = len(where)
+        gram, across = prior.data(where)
+        gram[np.diag_indices(k)] += noises
+        work = np.concatenate([gram, across, values[:, None]], axis=1)
+        if not _hot.eliminate(work):
+            raise lost("fit")
+        rows = work[:, k:-1]
+        self.cov = None
+        self.mean[:] = np.einsum("i,ij->j", work[:, -1], rows)
+        self._set_std(1.0 - np.einsum("ij,ij->j", rows, rows))
+        self.gain = float(np.log(np.diagonal(work)).sum() - 0.5 * np.log(noises).sum())
+
+    def _set_std(self, variance: FloatArray) -> None:
+        if variance.min() < -_hot.VARIANCE_TOLERANCE:
+            raise lost("fit")
+        self.std[:] = np.sqrt(np.maximum(variance, 0.0))
 
     def _factor(
         self,
@@ -226,14 +252,11 @@ class DensePosterior:
         self.mean[:] = solve_triangular(factor, values, lower=True) @ rows
         if moments_only:
             self.cov = None
-            variance = 1.0 - np.einsum("ij,ij->j", rows, rows)
+            self._set_std(1.0 - np.einsum("ij,ij->j", rows, rows))
         else:
             self.cov = prior.matrix()
             self.cov -= rows.T @ rows
-            variance = np.diagonal(self.cov)
-        if variance.min() < -_hot.VARIANCE_TOLERANCE:
-            raise lost("fit")
-        self.std[:] = np.sqrt(np.maximum(variance, 0.0))
+            self._set_std(np.diagonal(self.cov))
 
     def wants_refit(self, distinct: int) -> bool:
         """When the covariance was given up, or enough rank-one updates have been made."""

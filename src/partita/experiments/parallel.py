@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import signal
+import threading
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from typing import Any
 
 from partita.errors import InvalidInput, PartitaError
@@ -103,8 +103,6 @@ def _started(backend: str, jobs: int | None) -> Iterator[int]:
             stack.enter_context(_dask_client(jobs))
         elif backend == "ray":
             require("ray.util.joblib").register_ray()
-        else:
-            settings["initializer"] = _leave_interrupts_to_the_parent
         stack.enter_context(joblib.parallel_config(backend, **settings))
         yield max(1, int(joblib.effective_n_jobs(settings["n_jobs"])))
 
@@ -117,9 +115,20 @@ def _dask_client(jobs: int | None) -> Any:
     return distributed.Client(n_workers=jobs, threads_per_worker=1, dashboard_address=None)
 
 
-def _leave_interrupts_to_the_parent() -> None:
-    """Ctrl-C reaches every process of a terminal; the parent ends its workers itself."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Processes started within ignore Ctrl-C, which a terminal sends to all: the parent ends them.
+
+    For that moment the parent ignores it too.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _phases(
@@ -140,39 +149,38 @@ def _phases(
         yield small, workers
 
 
-def _results(tasks: Sequence[Task], workers: int, backend: str) -> Iterator[Trace]:
+def _results(tasks: Sequence[Task], workers: int, backend: str) -> Generator[Trace]:
     """Traces in the order they finish. Workers are ended if this is closed early or fails."""
+    if backend == "ray":
+        yield from _slices(tasks, workers)
+        return
     joblib = require("joblib")
     lost = require("joblib.externals.loky.process_executor").TerminatedWorkerError
-    # A generator is not supported by every backend: then results come a slice at a time.
-    streaming = backend != "ray"
-    size = len(tasks) if streaming else workers
-    for start in range(0, len(tasks), size):
-        parallel = joblib.Parallel(
-            n_jobs=workers,
-            batch_size=1,
-            pre_dispatch="all" if backend == "dask" else "2*n_jobs",
-            return_as="generator_unordered" if streaming else "list",
-        )
-        results = parallel(joblib.delayed(_work)(task) for task in tasks[start : start + size])
-        try:
-            yield from results
-        except lost as error:
-            raise WorkerLost(
-                "a worker was killed, perhaps for want of memory: finished runs are kept. Try "
-                "again with fewer jobs."
-            ) from error
-        finally:
-            if streaming:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    results.close()
+    parallel = joblib.Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")
+    calls = (joblib.delayed(_work)(task) for task in tasks)
+    with _deaf_children() if workers > 1 else nullcontext():
+        results = parallel(calls)
+    try:
+        yield from results
+    except lost as error:
+        raise WorkerLost(
+            "a worker was killed, perhaps for want of memory: finished runs are kept. Go on with "
+            "fewer jobs."
+        ) from error
+    finally:
+        with warnings.catch_warnings():  # joblib warns of results that nobody fetched
+            warnings.simplefilter("ignore")
+            results.close()
+
+
+def _slices(tasks: Sequence[Task], workers: int) -> Iterator[Trace]:
+    """Traces a slice at a time, for a backend that cannot return them as they finish."""
+    joblib = require("joblib")
+    with joblib.Parallel(n_jobs=workers, batch_size=1) as parallel:
+        for start in range(0, len(tasks), workers):
+            part = tasks[start : start + workers]
+            yield from parallel(joblib.delayed(_work)(task) for task in part)
 
 
 def _work(task: Task) -> Trace:
     return run(task.policy, task.problem, task.horizon, task.seed)
-
-
-def cores() -> int:
-    """Cores this process may use."""
-    return int(require("joblib").cpu_count()) or os.cpu_count() or 1

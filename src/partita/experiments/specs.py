@@ -49,7 +49,7 @@ class ProblemSpec:
     ----------
     name : str
         "synthetic" (m = 30d random bumps; Janz et al. 2020, "Synthetic functions") or a name that
-        `partita.problems.get` knows, whose values are scaled to [−1, 1].
+        `partita.problems.get` knows, whose values on the grid are scaled to [−1, 1].
     dim : int
     side : int
         Arms a side.
@@ -92,7 +92,9 @@ class ProblemSpec:
             values = f(domain.points)
             norm_bound = f.norm if norm_bound is None else norm_bound
         else:
-            values = _function_values(self.name, domain)
+            from partita.problems.functions import get
+
+            values = get(self.name, self.dim).on_grid(self.side)
         assert norm_bound is not None
         return Problem(domain, kernel, float(norm_bound), self.noise, np.asarray(values))
 
@@ -100,17 +102,6 @@ class ProblemSpec:
     def arms(self) -> int:
         """How many arms there are."""
         return int(self.side**self.dim)
-
-
-def _function_values(name: str, domain: Grid) -> FloatArray:
-    from partita import problems
-
-    function = problems.get(name)
-    if function.dim != domain.dim:
-        raise InvalidInput(
-            f"ProblemSpec({name!r}, dim={domain.dim}): this function has {function.dim} dimensions."
-        )
-    return np.asarray(function.unit(domain.points), dtype=np.float64)
 
 
 Builder = Callable[[Problem, int, int, dict[str, Any]], Policy]

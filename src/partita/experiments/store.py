@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import logging
 import os
 import time
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -37,10 +37,6 @@ _NUMBERS = ("setup_seconds", "uniform_regret")
 _STALE = 3600.0
 
 
-class _Damaged(Exception):
-    """A file that does not hold what was written."""
-
-
 class Store:
     """A folder of finished runs."""
 
@@ -58,18 +54,15 @@ class Store:
         """
         path = self.path(task)
         try:
-            with np.load(path, allow_pickle=False) as members:
-                content = {name: members[name] for name in members.files}
-            if str(content["digest"]) != _digest(content):
-                raise _Damaged("its checksum is wrong")
-            version, settings = str(content["version"]), str(content["task"])
+            written = path.read_bytes()
         except FileNotFoundError:
             return None
-        except (_Damaged, KeyError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                raise
+        try:
+            content = _read(written)
+        except Exception as error:  # what a damaged archive raises is nowhere listed
             log.warning("%s is damaged, so this run is made again (%s)", path, error)
             return None
+        version, settings = str(content["version"]), str(content["task"])
         if version != __version__:
             raise VersionMismatch(
                 f"{path} was made by Partita {version}, and this is {__version__}: give another "
@@ -77,11 +70,12 @@ class Store:
             )
         if settings != task.as_json():
             raise InvalidInput(f"{path} holds a run with other settings: give another folder.")
-        numbers = {name: float(content[name]) for name in _NUMBERS}
-        return Trace(task=task, **{name: content[name] for name in _ARRAYS}, **numbers)
+        fields: dict[str, Any] = {name: content[name] for name in _ARRAYS}
+        fields |= {name: float(content[name]) for name in _NUMBERS}
+        return Trace(task=task, **fields)
 
     def save(self, trace: Trace) -> None:
-        """Write a trace under a temporary name, and rename it once it is whole."""
+        """Add a trace."""
         content: dict[str, Any] = {
             **{name: np.asarray(getattr(trace, name), kind) for name, kind in _ARRAYS.items()},
             **{name: np.float64(getattr(trace, name)) for name in _NUMBERS},
@@ -89,17 +83,10 @@ class Store:
             "version": np.array(__version__),
         }
         content["digest"] = np.array(_digest(content))
-        path = self.path(trace.task)
+        file = io.BytesIO()
+        np.savez_compressed(file, **content)
         self.folder.mkdir(parents=True, exist_ok=True)
-        temporary = self.folder / f".{path.stem}.{os.getpid()}.tmp"
-        try:
-            with temporary.open("wb") as file:
-                np.savez_compressed(file, **content)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        replace_file(self.path(trace.task), file.getvalue())
 
     def sweep(self) -> None:
         """Remove temporary files that a killed process left behind."""
@@ -107,6 +94,28 @@ class Store:
             with contextlib.suppress(OSError):
                 if time.time() - path.stat().st_mtime > _STALE:
                     path.unlink()
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file under a temporary name, and rename it once it is whole and on disk."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _read(written: bytes) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of a file, if they are those that were written."""
+    with np.load(io.BytesIO(written), allow_pickle=False) as members:
+        content = {name: members[name] for name in members.files}
+    if str(content["digest"]) != _digest(content):
+        raise ValueError("its checksum is wrong")
+    return content
 
 
 def _digest(content: Mapping[str, npt.NDArray[Any]]) -> str:

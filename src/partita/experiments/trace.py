@@ -148,10 +148,11 @@ def _look(policy: Policy) -> tuple[int, float]:
 
 @cache
 def _warm_up(policy: PolicySpec, problem: ProblemSpec) -> None:
-    """Load compiled code before anything is timed, by a short run on a coarse grid."""
+    """Load compiled code before anything is timed, by two short runs."""
     import_module("scipy.linalg")
     coarse = ProblemSpec("synthetic", dim=problem.dim, side=6)
     _play(Task(policy, coarse, 60, 0), coarse.build(0))
+    _play(Task(policy, problem, 2, 0), problem.build(0))
 
 
 def _one_thread() -> AbstractContextManager[object]:

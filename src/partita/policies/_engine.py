@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 import numpy.typing as npt
 
 from partita import _hot
+from partita.candidates import Cell
 from partita.cover import CellKey
-from partita.errors import TheoryWarning
+from partita.errors import warn_theory
 from partita.index import LazyHeap, Score, Table
-from partita.partition import Cell, Partition
+from partita.partition import Partition
 from partita.posterior import unit_kernel
 from partita.sites import BoxSites, WordArray
 from partita.widths import Width, width_of
@@ -73,7 +73,7 @@ class Engine:
         if isinstance(entrant, Cell):
             site = self.partition.site_of(entrant, candidate)
         else:
-            site = self.partition.first_site(self._first_fresh(entrant)[1])
+            site = self.partition.candidates.first_site(self._first_fresh(entrant)[1])
         self._unplanned = site
         return site, self.partition.sites.x(site)
 
@@ -154,7 +154,7 @@ class Engine:
         if planned:
             cells = [cell for cell, _ in self.partition.cells_at(site)]
             if site not in self._planned:
-                self.partition.drop_extra(site)
+                self.partition.drop_candidate(site)
             self._update(cells, [])
 
     def _settle(self, site: int) -> None:
@@ -240,7 +240,7 @@ class Engine:
         posterior = cell.posterior
         width = width_of(self.width, posterior.gain, cell.key[0], t)
         mean, std, priority = posterior.mean, posterior.std, cell.priority
-        told = self.partition.told_candidates(cell) if cell.plan is not None else None
+        told = self.partition.candidates.told(cell) if cell.plan is not None else None
         if told is not None:
             mean, std, priority = mean[told], std[told], priority[told]
         value, j, tie = _hot.best_upper(mean, std, priority, sign * width, self._resolution)
@@ -294,9 +294,9 @@ class Engine:
             if score.value >= best:
                 found = cell, self._told_best(cell, -1.0, t)[1]
         if found is not None:
-            site, scaled = int(found[0].sites[found[1]]), partition.point(*found)
+            site, scaled = int(found[0].sites[found[1]]), partition.candidates.point(*found)
         elif level is not None:
-            site = partition.first_site(self._first_fresh(level)[1])
+            site = partition.candidates.first_site(self._first_fresh(level)[1])
             scaled = sites.scaled[site]
         else:
             raise AssertionError("a policy has cells")
@@ -391,10 +391,8 @@ class Engine:
 
 def warn_contradiction() -> None:
     """Say that the data contradict the norm bound or the noise constant."""
-    warnings.warn(
+    warn_theory(
         "a lower bound on f exceeds an upper one: norm_bound or the noise constant is too small "
         "for this function, so the bounds do not hold. Give larger ones. (With both right this "
-        "happens with probability delta at most.)",
-        TheoryWarning,
-        stacklevel=4,
+        "happens with probability delta at most.)"
     )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Literal
 
 import numpy as np
 
 from partita.cover import Geometry, SplitRule, paper_cells_per_side
 from partita.domains import Arms, Box, Grid
-from partita.errors import InvalidInput, TheoryWarning
+from partita.errors import InvalidInput, warn_theory
 from partita.kernels import Matern
 from partita.lattice import default as default_lattice
 from partita.noise import Noise, sub_gaussian_constant
@@ -128,11 +127,9 @@ class PiGPUCB(UCBPolicy):
             )
             self.guarantee = "proven"
         if self.kernel.nu <= 1:
-            warnings.warn(
+            warn_theory(
                 f"nu={self.kernel.nu}: the regret bound of π-GP-UCB is proven for nu > 1. "
-                "The confidence bounds hold all the same.",
-                TheoryWarning,
-                stacklevel=2,
+                "The confidence bounds hold all the same."
             )
         partition = Partition(
             domain,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import numpy.typing as npt
 
-from partita.errors import TheoryWarning
+from partita.errors import warn_theory
 from partita.sites import BoxSites
 
 from ._engine import Engine, warn_contradiction
@@ -68,11 +66,9 @@ class UCBPolicy(Policy):
         t = self._step()
         if self.horizon is not None and t > self.horizon and not self._past_horizon:
             self._past_horizon = True
-            warnings.warn(
+            warn_theory(
                 f"step {t} is past the horizon of {self.horizon}: the confidence bounds hold, but "
-                "the regret bound was for the horizon. Give a larger horizon next time.",
-                TheoryWarning,
-                stacklevel=3,
+                "the regret bound was for the horizon. Give a larger horizon next time."
             )
         return self._engine.propose(t)
 

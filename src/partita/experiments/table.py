@@ -1,0 +1,71 @@
+"""Table 1 as text, beside the paper's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from partita._version import __version__
+
+from .paper import LABELS, PUBLISHED, Plan
+from .progress import duration
+from .summary import Entry, Estimate, entry
+from .trace import Trace
+
+_MARKS = "†‡§"
+
+
+def render(plan: Plan, traces: Mapping[tuple[int, str], Sequence[Trace]]) -> str:
+    """Table 1 in Markdown: regret as a fraction of uniform sampling's, and the time of a run."""
+    entries = {key: entry(group) for key, group in traces.items()}
+    notes: dict[str, str] = {}
+    header = ["d"]
+    for policy in plan.policies:
+        if any((d, policy) in PUBLISHED for d in plan.dims):
+            header.append(f"{LABELS[policy].partition(' (')[0]}, paper")
+        header.append(f"{LABELS[policy]}, here")
+    rows = []
+    for dim in plan.dims:
+        row = [str(dim)]
+        for policy in plan.policies:
+            if (dim, policy) in PUBLISHED:
+                row.append("{}, {}".format(*PUBLISHED[dim, policy]))
+            row.append(_cell(entries[dim, policy], plan, notes))
+        rows.append(row)
+    lines = [
+        f"Table 1 of Janz, Burt & González (2020), made by Partita {__version__}: "
+        f"T = {plan.horizon:,}, {_runs(plan.runs)} each, 30^d arms, noise uniform on [−1, 1].",
+        "",
+        *_aligned([header, *rows]),
+        "",
+        "Regret: the mean over runs of R_T / (T (f* − mean f)), a fraction of what uniform "
+        "sampling loses on the same function; ± half of Student’s 95 % confidence interval.",
+        "Time: the mean over runs of the time to make the policy and of all its asks and tells, on "
+        "one core.",
+        *(f"{mark} {note}" for note, mark in notes.items()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(e: Entry, plan: Plan, notes: dict[str, str]) -> str:
+    mark = ""
+    if (e.horizon, e.runs) != (plan.horizon, plan.runs):
+        note = f"T = {e.horizon:,}, {_runs(e.runs)}."
+        mark = " " + notes.setdefault(note, _MARKS[len(notes)])
+    return f"{_estimate(e.regret)}, {duration(e.seconds)}{mark}"
+
+
+def _estimate(e: Estimate) -> str:
+    digits = 2 if math.isnan(e.half_width) or e.half_width >= 0.0095 else 3
+    text = f"{e.mean:.{digits}f}"
+    return text if math.isnan(e.half_width) else f"{text} ± {e.half_width:.{digits}f}"
+
+
+def _runs(number: int) -> str:
+    return f"{number} run{'s' * (number > 1)}"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = ["| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in rows]
+    return [lines[0], "| " + " | ".join("-" * width for width in widths) + " |", *lines[1:]]
