@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from . import _hot
 from ._threads import one_thread
-from .errorsimport NumericalError
+from .errors import NumericalError
 from .kernels import Matern
 
 FloatArray = npt.NDArray[np.float64]
