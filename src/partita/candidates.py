@@ -49,6 +49,7 @@ class Cell:
         "plan",
         "posterior",
         "priority",
+        "quota",
         "row",
         "row_size",
         "silent",
@@ -56,8 +57,9 @@ class Cell:
         "touched",
     )
 
-    def __init__(self, key: CellKey, layout: Layout, posterior: Posterior) -> None:
+    def __init__(self, key: CellKey, layout: Layout, posterior: Posterior, quota: float) -> None:
         self.key = key
+        self.quota = quota  # with this many observations it may be due to split
         self.sites, self.silent, self.priority = layout
         self.posterior = posterior
         self.count = 0

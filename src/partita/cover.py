@@ -135,6 +135,10 @@ class SplitRule:
             known.append(split_threshold(self.per_side, len(known), self.dim, self.nu))
         return known[level]
 
+    def quota(self, level: int) -> float:
+        """A cell of this level with fewer observations is not due."""
+        return math.inf if self.never else math.floor(self.threshold(level))
+
     def count_due(self, level: int, count: int) -> bool:
         """Whether the paper's count rule asks for a split."""
         return not self.never and self.threshold(level) < count + 1

@@ -205,7 +205,9 @@ class Partition:
                 self._refit(cell)
             else:
                 posterior.observe(j, value)
-            if self.rule.due(cell.key[0], cell.count, posterior.gain, cell.distinct):
+            if cell.count >= cell.quota and self.rule.due(
+                cell.key[0], cell.count, posterior.gain, cell.distinct
+            ):
                 gone.append(cell)
                 changed += self._split(cell)
             else:
@@ -335,7 +337,7 @@ class Partition:
             posterior = RowPosterior(self.alpha, self.candidates.grid_shape)
         else:
             posterior = DensePosterior(self.alpha)
-        cell = Cell(key, layout, posterior)
+        cell = Cell(key, layout, posterior, self.rule.quota(key[0]))
         cell.touched = self._clock
         self.leaves[key] = cell
         held = self._refit(cell, moments_only)

@@ -86,7 +86,8 @@ class Folder:
         try:
             held = json.loads(path.read_text(encoding="utf-8"))
             for content in held["experiments"].values():
-                int(content["runs"]), list(content["policies"]), list(content.get("dims", ()))
+                if not isinstance(content["runs"], int) or not content["policies"]:
+                    raise ValueError("runs and policies are missing")
         except (FileNotFoundError, NotADirectoryError):
             ours = [*sum(OUTPUTS.values(), ()), "runs"]
             strange = next((name for name in ours if (self.path / name).exists()), None)

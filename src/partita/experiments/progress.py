@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
@@ -86,7 +87,8 @@ class Progress:
         with self._lock:
             full = _WIDTH * self._done // max(1, self._total)
             bar = "█" * full + "░" * (_WIDTH - full)
-            left = duration(self.seconds_left())
+            seconds = self.seconds_left()
+            left = f"{max(1, math.ceil(seconds))} s" if seconds < 10 else duration(seconds)
             self._write(f"{bar} {self._done}/{self._total} runs, about {left} left")
 
     def _write(self, line: str) -> None:

@@ -69,8 +69,8 @@ class Policy(ABC):
 
     def __init__(self, domain: Grid | Arms | Box) -> None:
         self.domain = check_domain(domain)
-        self._pending_sites: dict[bytes, int] = {}
-        self._pending_plays: dict[int, int] = {}
+        #: By the bytes of a point that ask returned: its site, and how often it is pending.
+        self._pending_points: dict[bytes, list[int]] = {}
         self._told = 0
         self._pending = 0
 
@@ -79,8 +79,12 @@ class Policy(ABC):
     def ask(self) -> FloatArray:
         """The next point to evaluate, (d,). Ask again before telling and this one stays pending."""
         site, x = self._propose()
-        self._pending_sites[x.tobytes()] = site
-        self._pending_plays[site] = self._pending_plays.get(site, 0) + 1
+        word = x.tobytes()
+        entry = self._pending_points.get(word)
+        if entry is None:
+            self._pending_points[word] = [site, 1]
+        else:
+            entry[1] += 1
         self._pending += 1
         return x
 
@@ -95,28 +99,24 @@ class Policy(ABC):
             self._tell_many(point, y)
             return
         value = _as_value(y)
-        word = point.tobytes()
-        site = self._pending_sites.get(word)
+        site = self._settle(point.tobytes())
         if site is None:
             site = self._site(point)
             self._told += 1
-            self._record(site, value, asked=False)
+            self._record(site, value, False)
         else:
-            self._settle(word, site)
             self._told += 1
-            self._record(site, value, asked=True)
+            self._record(site, value, True)
 
     def cancel(self, x: npt.ArrayLike) -> None:
         """Give up a pending point, whose evaluation failed or was dropped."""
         point = _as_point(x)
-        word = point.tobytes()
-        site = self._pending_sites.get(word) if point.ndim == 1 else None
+        site = self._settle(point.tobytes()) if point.ndim == 1 else None
         if site is None:
             raise NotPending(
                 f"cancel({point!r}): no pending ask returned this point. Pass the array that ask() "
                 "returned; a point that was told or cancelled is no longer pending."
             )
-        self._settle(word, site)
         self._released(site)
 
     @abstractmethod
@@ -157,14 +157,21 @@ class Policy(ABC):
 
     # -- bookkeeping ------------------------------------------------------------------------------
 
-    def _settle(self, word: bytes, site: int) -> None:
-        left = self._pending_plays[site] - 1
-        if left:
-            self._pending_plays[site] = left
+    def _settle(self, word: bytes) -> int | None:
+        """End one pending play of a point, given its bytes: its site, or None if it has none."""
+        entry = self._pending_points.get(word)
+        if entry is None:
+            return None
+        if entry[1] == 1:
+            del self._pending_points[word]
         else:
-            del self._pending_plays[site]
-            del self._pending_sites[word]
+            entry[1] -= 1
         self._pending -= 1
+        return entry[0]
+
+    def _pending_plays(self) -> dict[int, int]:
+        """How often each site is pending."""
+        return {entry[0]: entry[1] for entry in self._pending_points.values()}
 
     def _site(self, point: FloatArray) -> int:
         if point.shape != (self.domain.dim,):
@@ -179,10 +186,7 @@ class Policy(ABC):
         if len(points) == 0:
             return
         for row in points if self._pending else ():
-            word = row.tobytes()
-            site = self._pending_sites.get(word)
-            if site is not None:
-                self._settle(word, site)
+            self._settle(row.tobytes())
         self._told += len(points)
         self._record_many(sites, values)
 

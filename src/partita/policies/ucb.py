@@ -79,7 +79,7 @@ class UCBPolicy(Policy):
         self._engine.observe(site, value, asked, self._step())
 
     def _record_many(self, sites: IntArray, values: FloatArray) -> None:
-        self._engine.observe_many(sites, values, self._pending_plays, self._step())
+        self._engine.observe_many(sites, values, self._pending_plays(), self._step())
 
     def _released(self, site: int) -> None:
         self._engine.release(site, self._step())
