@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from partita.domains import MAX_GRID_POINTS, Arms, Box, Grid
+from partita.domains import MAX_GRID_POINTS, MIN_BOX_FLOATS, Arms, Box, Grid
 from partita.errors import InvalidInput
 
 ARMS = np.array([[0.25, 10.0], [0.0, 20.0], [1.0, 15.0]])
@@ -233,8 +233,21 @@ def boxes(draw):
     dim = draw(st.integers(1, 3))
     bound = st.floats(-1e300, 1e300)
     corners = [sorted(draw(st.tuples(bound, bound))) for _ in range(dim)]
-    assume(all(low < high for low, high in corners))
+    scale = [max(abs(low), abs(high)) for low, high in corners]
+    assume(
+        all(
+            high - low >= MIN_BOX_FLOATS * np.spacing(size)
+            for (low, high), size in zip(corners, scale, strict=True)
+        )
+    )
     return Box(*np.array(corners).T)
+
+
+def test_box_refuses_bounds_that_floats_hardly_resolve():
+    Box([1e8], [1e8 + 20])
+    for low, high in ((1e9, 1e9 + 1e-6), (-1.0, -1.0 + 1e-12)):
+        with pytest.raises(InvalidInput, match="relative to their centre"):
+            Box([0.0, low], [1.0, high])
 
 
 @given(boxes(), st.data())

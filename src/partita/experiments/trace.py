@@ -85,13 +85,14 @@ def run(policy: PolicySpec, problem: ProblemSpec, horizon: int, seed: int) -> Tr
     the same function and noise. One core is used, where `threadpoolctl` is installed.
     """
     task = Task(policy, problem, horizon, seed)
-    _warm_up(policy, problem)
+    _warm_up(policy, problem, horizon)
     with _one_thread():
         return _play(task, problem.build(seed))
 
 
-def _play(task: Task, problem: Problem) -> Trace:
-    horizon = task.horizon
+def _play(task: Task, problem: Problem, steps: int | None = None) -> Trace:
+    """A run, or its first steps."""
+    horizon = task.horizon if steps is None else min(steps, task.horizon)
     values, best = problem.values, float(problem.values.max())
     arm_of = {point.tobytes(): arm for arm, point in enumerate(problem.domain.points)}
     random = np.random.default_rng([task.seed, _NOISE_STREAM])
@@ -102,7 +103,7 @@ def _play(task: Task, problem: Problem) -> Trace:
     cells = np.empty(len(sampled), np.int32)
     gain = np.empty(len(sampled))
     begin = time.perf_counter()
-    policy = task.policy.build(problem, horizon, task.seed)
+    policy = task.policy.build(problem, task.horizon, task.seed)
     setup_seconds = time.perf_counter() - begin
     samples = 0
     for t in range(horizon):
@@ -147,12 +148,12 @@ def _look(policy: Policy) -> tuple[int, float]:
 
 
 @cache
-def _warm_up(policy: PolicySpec, problem: ProblemSpec) -> None:
+def _warm_up(policy: PolicySpec, problem: ProblemSpec, horizon: int) -> None:
     """Load compiled code before anything is timed, by two short runs."""
     import_module("scipy.linalg")
     coarse = ProblemSpec("synthetic", dim=problem.dim, side=6)
     _play(Task(policy, coarse, 60, 0), coarse.build(0))
-    _play(Task(policy, problem, 2, 0), problem.build(0))
+    _play(Task(policy, problem, horizon, 0), problem.build(0), steps=2)
 
 
 def _one_thread() -> AbstractContextManager[object]:

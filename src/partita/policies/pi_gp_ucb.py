@@ -95,7 +95,7 @@ class PiGPUCB(UCBPolicy):
             alpha = (
                 1.0
                 if width == "paper"
-                else default_alpha(self.norm_bound, self.sub_gaussian, domain.dim)
+                else default_alpha(self.norm_bound, self.sub_gaussian, domain.dim, self.horizon)
             )
         self.alpha = check_positive("alpha", alpha)
         if width == "paper" and self.alpha < 1:
@@ -185,15 +185,17 @@ class PiGPUCB(UCBPolicy):
 # -- defaults: fixed rules, chosen by measurement -------------------------------------------------
 
 
-def default_alpha(norm_bound: float, sub_gaussian: float, dim: int) -> float:
-    """Regulariser of the mixture width: 20 d (L/B)², and at least 1e−4 so that fits stay stable.
+def default_alpha(norm_bound: float, sub_gaussian: float, dim: int, horizon: int) -> float:
+    """Regulariser of the mixture width: 20 d (L/B)², kept between 1e−4 and T/100 (or 1).
+
+    The lower end keeps fits stable, the upper lets T observations outweigh the prior.
 
     It makes the width √(B² + B²(γ + log(1/δ_A))/(10 d)), whatever the scale of f. On the paper's
     functions (T = 10,000) the factor of (L/B)² that lost least was 20, 40 and 80 to 160 for
     d = 1, 2, 3, about the same for noise from a thirtieth of the paper's to five times it; half or
     double lose up to a tenth more (`benchmarks/defaults.py`).
     """
-    return max(1e-4, 20 * dim * (sub_gaussian / norm_bound) ** 2)
+    return min(max(1e-4, 20 * dim * (sub_gaussian / norm_bound) ** 2), max(1.0, horizon / 100))
 
 
 def default_gain_limit(horizon: int) -> float:
