@@ -26,7 +26,7 @@ from .rows import RowPosterior
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-#: Above this many candidates a cell that never splits keeps no full covariance.
+#: Above this many candidates a cell keeps no full covariance.
 DENSE_LIMIT = 4000
 #: Covariances kept at once, in numbers (8 bytes each); beyond, the coldest half is given up.
 WARM_NUMBERS = 2**26
@@ -333,8 +333,9 @@ class Partition:
         """Make a leaf cell and fit it."""
         layout = self.candidates.lay_out(key, members)
         posterior: Posterior
-        if len(layout.sites) > DENSE_LIMIT and self.rule.never:
-            posterior = RowPosterior(self.alpha, self.candidates.grid_shape)
+        if len(layout.sites) > DENSE_LIMIT:
+            whole = len(layout.sites) == len(self.sites.count)
+            posterior = RowPosterior(self.alpha, self.candidates.grid_shape if whole else None)
         else:
             posterior = DensePosterior(self.alpha)
         cell = Cell(key, layout, posterior, self.rule.quota(key[0]))
