@@ -32,6 +32,7 @@ _POINTS = 500
 #: Labels are at least this far apart, as a part of the panel's height.
 _LABEL_GAP = 0.062
 _UNIFORM = "uniform"
+_BANDS = "Lines are means over the runs, bands their 95\N{NO-BREAK SPACE}% confidence."
 #: Names that fit beside a panel.
 _SHORT = {
     "igp-ucb": "IGP-UCB",
@@ -95,8 +96,7 @@ def figure1(plan: Plan, traces: Mapping[str, Sequence[Trace]]) -> dict[str, byte
             figure,
             "Maximising random functions of two variables, whose norm is known",
             f"{_of_runs(plan)}, each on a new function (60 Matérn-3/2 bumps on a 30 × 30 grid, "
-            "noise uniform on [−1, 1]). Lines are means over the runs, bands their 95 % "
-            "confidence.",
+            f"noise uniform on [−1, 1]).\n{_BANDS}",
         )
 
 
@@ -118,9 +118,8 @@ def figure2(plan: Plan, traces: Mapping[tuple[str, str], Sequence[Trace]]) -> di
         return _saved(
             figure,
             "Regret on four functions of the literature, whose norm is not known",
-            f"Regret so far, the sum of (best value − value played): {_of_runs(plan)} on a 30 × 30 "
-            "grid, values scaled to [−1, 1], noise uniform on [−0.1, 0.1], norm bound set to 1. "
-            "Lines are means over the runs, bands their 95 % confidence.",
+            f"Sum of (best value − value played). {_of_runs(plan)} on a 30 × 30 grid, values "
+            f"scaled to [−1, 1], noise uniform on [−0.1, 0.1], norm bound set to 1. {_BANDS}",
         )
 
 
@@ -162,7 +161,8 @@ def _draw(panel: Any, lines: Sequence[Line], horizon: int, log: bool = False) ->
             # A wide band (few runs) may leave the panel, so that the lines fill it.
             highest = max(highest, min(float(high.max()), 1.3 * highest))
     if log:
-        panel.set_yscale("log")
+        panel.set_yscale("log", subs=range(2, 10))
+        panel.yaxis.set_major_locator(require("matplotlib.ticker").LogLocator(subs=(1, 2, 5)))
         panel.yaxis.set_major_formatter("{x:,g}")
     else:
         panel.set_ylim(0, 1.05 * highest or 1.0)
@@ -229,7 +229,7 @@ def _saved(figure: Any, title: str, text: str) -> dict[str, bytes]:
     """The figure as PNG and SVG, by their endings."""
     width, height = figure.get_size_inches()
     figure.text(0.3 / width, 1 - 0.18 / height, title, fontsize=13, fontweight="bold", va="top")
-    lines = textwrap.fill(text, int(13.2 * width) - 8)
+    lines = "\n".join(textwrap.fill(part, int(13.2 * width) - 8) for part in text.split("\n"))
     figure.text(0.3 / width, 1 - 0.5 / height, lines, color="#555555", va="top", linespacing=1.4)
     files = {}
     for kind, metadata in (("png", {"Software": "Partita"}), ("svg", {"Date": None})):

@@ -161,14 +161,16 @@ def _results(tasks: Sequence[Task], workers: int, backend: str) -> Generator[Tra
     with _deaf_children() if workers > 1 else nullcontext():
         results = parallel(calls)
     try:
-        yield from results
+        # Not `yield from`: closing early would pass us by and make joblib warn.
+        for trace in results:  # noqa: UP028
+            yield trace
     except lost as error:
         raise WorkerLost(
             "a worker was killed, perhaps for want of memory: finished runs are kept. Go on with "
             "fewer jobs."
         ) from error
     finally:
-        with warnings.catch_warnings():  # joblib warns of results that nobody fetched
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             results.close()
 

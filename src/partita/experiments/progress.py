@@ -98,8 +98,10 @@ class Progress:
 
 def duration(seconds: float) -> str:
     """A time in the unit a reader would use: 0.35 s, 97 s, 12 min, 30 h."""
+    if seconds < 0.095:
+        return f"{seconds:.2g} s"
     if seconds < 9.95:
-        return f"{seconds:.2g} s" if seconds < 0.995 else f"{seconds:.1f} s"
+        return f"{seconds:.2f} s" if seconds < 0.995 else f"{seconds:.1f} s"
     if seconds < 100:
         return f"{seconds:.0f} s"
     if seconds < 150 * 60:

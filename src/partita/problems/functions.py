@@ -28,6 +28,8 @@ import numpy.typing as npt
 from partita.domains import Box, Grid
 from partita.errors import InvalidInput
 
+from . import formulas
+
 FloatArray = npt.NDArray[np.float64]
 
 #: A grid on which a function varies by less than this part of its range cannot be scaled.
@@ -187,127 +189,6 @@ def _dimensions(entry: _Entry) -> str:
     return "any number of dimensions" if least == 1 else f"{least} or more dimensions"
 
 
-def _sum(terms: FloatArray) -> FloatArray:
-    """Sum over the coordinates, (n, d) → (n,)."""
-    total: FloatArray = np.sum(terms, axis=1)
-    return total
-
-
-def _ackley(X: FloatArray) -> FloatArray:
-    # 20 + e − 20 exp(−0.2 radius) − exp(mean cos 2πx), written so that it is exactly 0 at 0.
-    d = X.shape[1]
-    radius: FloatArray = np.sqrt(_sum(X**2) / d)
-    ripple: FloatArray = _sum(np.sin(np.pi * X) ** 2) / d
-    return -20.0 * np.expm1(-0.2 * radius) - math.e * np.expm1(-2.0 * ripple)
-
-
-def _branin(X: FloatArray) -> FloatArray:
-    x, y = X[:, 0], X[:, 1]
-    bend = y - 5.1 / (4.0 * math.pi**2) * x**2 + 5.0 / math.pi * x - 6.0
-    return bend**2 + 10.0 * (1.0 - 1.0 / (8.0 * math.pi)) * np.cos(x) + 10.0
-
-
-def _bukin6(X: FloatArray) -> FloatArray:
-    x, y = X[:, 0], X[:, 1]
-    return 100.0 * np.sqrt(np.abs(y - 0.01 * x**2)) + 0.01 * np.abs(x + 10.0)
-
-
-def _camel(X: FloatArray) -> FloatArray:
-    x, y = X[:, 0], X[:, 1]
-    return (4.0 - 2.1 * x**2 + x**4 / 3.0) * x**2 + x * y + (4.0 * y**2 - 4.0) * y**2
-
-
-def _eggholder(X: FloatArray) -> FloatArray:
-    x, y = X[:, 0], X[:, 1] + 47.0
-    return -y * np.sin(np.sqrt(np.abs(y + 0.5 * x))) - x * np.sin(np.sqrt(np.abs(x - y)))
-
-
-def _goldstein(X: FloatArray) -> FloatArray:
-    # The literature's two quadratics in x and y depend on x + y and 2x − 3y alone.
-    s, t = X[:, 0] + X[:, 1], 2.0 * X[:, 0] - 3.0 * X[:, 1]
-    first = 1.0 + (s + 1.0) ** 2 * (19.0 - 14.0 * s + 3.0 * s**2)
-    second = 30.0 + t**2 * (18.0 - 16.0 * t + 3.0 * t**2)
-    return first * second
-
-
-def _griewank(X: FloatArray) -> FloatArray:
-    waves = np.cos(X / np.sqrt(np.arange(1, X.shape[1] + 1)))
-    product: FloatArray = np.prod(waves, axis=1)
-    return _sum(X**2) / 4000.0 + (1.0 - product)
-
-
-def _hartmann(X: FloatArray, steepness: FloatArray, centres: FloatArray) -> FloatArray:
-    """Four wells, −Σ_i α_i exp(−Σ_j A_ij (x_j − P_ij)²)."""
-    depths = np.array([1.0, 1.2, 3.0, 3.2])
-    distance = np.sum(steepness * (X[:, np.newaxis, :] - centres) ** 2, axis=2)
-    return -_sum(depths * np.exp(-distance))
-
-
-def _hartmann3(X: FloatArray) -> FloatArray:
-    steepness = np.array([[3.0, 10, 30], [0.1, 10, 35], [3, 10, 30], [0.1, 10, 35]])
-    centres = [[3689, 1170, 2673], [4699, 4387, 7470], [1091, 8732, 5547], [381, 5743, 8828]]
-    return _hartmann(X, steepness, np.array(centres) / 1e4)
-
-
-def _hartmann6(X: FloatArray) -> FloatArray:
-    steepness = [
-        [10, 3, 17, 3.5, 1.7, 8],
-        [0.05, 10, 17, 0.1, 8, 14],
-        [3, 3.5, 1.7, 10, 17, 8],
-        [17, 8, 0.05, 10, 0.1, 14],
-    ]
-    centres = [
-        [1312, 1696, 5569, 124, 8283, 5886],
-        [2329, 4135, 8307, 3736, 1004, 9991],
-        [2348, 1451, 3522, 2883, 3047, 6650],
-        [4047, 8828, 8732, 5743, 1091, 381],
-    ]
-    return _hartmann(X, np.array(steepness), np.array(centres) / 1e4)
-
-
-def _levy(X: FloatArray) -> FloatArray:
-    # In z = w − 1 where the literature has w = 1 + (x − 1)/4: the same, and exactly 0 at 1.
-    z = (X - 1.0) / 4.0
-    body, last = z[:, :-1], z[:, -1]
-    return (
-        np.sin(np.pi * z[:, 0]) ** 2
-        + _sum(body**2 * (1.0 + 10.0 * np.sin(np.pi * body + 1.0) ** 2))
-        + last**2 * (1.0 + np.sin(2.0 * np.pi * last) ** 2)
-    )
-
-
-def _michalewicz(X: FloatArray) -> FloatArray:
-    i = np.arange(1, X.shape[1] + 1)
-    return -_sum(np.sin(X) * np.sin(i * X**2 / np.pi) ** 20)
-
-
-def _rastrigin(X: FloatArray) -> FloatArray:
-    return _sum(X**2 + 20.0 * np.sin(np.pi * X) ** 2)  # 20 sin² πx = 10 − 10 cos 2πx
-
-
-def _rosenbrock(X: FloatArray) -> FloatArray:
-    here, there = X[:, :-1], X[:, 1:]
-    return _sum(100.0 * (there - here**2) ** 2 + (here - 1.0) ** 2)
-
-
-def _schaffer2(X: FloatArray) -> FloatArray:
-    x, y = X[:, 0] ** 2, X[:, 1] ** 2
-    return 0.5 + (np.sin(x - y) ** 2 - 0.5) / (1.0 + 0.001 * (x + y)) ** 2
-
-
-#: Where x sin √x is largest on [0, 500], and its value there.
-_SCHWEFEL_X, _SCHWEFEL_SHIFT = 420.96874635998203, 418.98288727243371
-
-
-def _schwefel(X: FloatArray) -> FloatArray:
-    # Deviates: the literature rounds the shift to 418.9829, which leaves a minimum of 1.3e−5 d.
-    return _sum(_SCHWEFEL_SHIFT - X * np.sin(np.sqrt(np.abs(X))))
-
-
-def _styblinski(X: FloatArray) -> FloatArray:
-    return 0.5 * _sum(X**4 - 16.0 * X**2 + 5.0 * X)
-
-
 class _Facts(NamedTuple):
     """What is known in one dimension d; one number stands for a point with equal coordinates."""
 
@@ -323,7 +204,9 @@ def _griewank_facts(dim: int) -> _Facts:
         3: [597.27704789495303, 600.0, 599.59204112014748],
         4: [600.0, 600.0, 600.0, 599.15861606625009],
     }.get(dim, [600.0] * dim)
-    return _Facts((-600.0, 600.0), (0.0, 0.0), (float(_griewank(np.array([worst]))[0]), worst))
+    return _Facts(
+        (-600.0, 600.0), (0.0, 0.0), (float(formulas.griewank(np.array([worst]))[0]), worst)
+    )
 
 
 def _michalewicz_facts(dim: int) -> _Facts:
@@ -364,7 +247,7 @@ _CATALOGUE: dict[str, _Entry] = {
         "Ackley",
         "a rippled plain with one deep hole in the middle",
         "Ackley 1987, A Connectionist Machine for Genetic Hillclimbing",
-        _ackley,
+        formulas.ackley,
         (1, None),
         lambda d: _Facts(
             box=(-32.768, 32.768),
@@ -376,7 +259,7 @@ _CATALOGUE: dict[str, _Entry] = {
         "Branin",
         "three equal minima along a smooth valley",
         _DIXON_SZEGO,
-        _branin,
+        formulas.branin,
         (2, 2),
         lambda d: _Facts(
             box=([-5.0, 0.0], [10.0, 15.0]),
@@ -388,7 +271,7 @@ _CATALOGUE: dict[str, _Entry] = {
         "Bukin N.6",
         "a gently sloping curved valley, as sharp as a knife",
         "Bukin 1997, New minimization strategy for non-smooth functions",
-        _bukin6,
+        formulas.bukin6,
         (2, 2),
         lambda d: _Facts(
             box=([-15.0, -3.0], [-5.0, 3.0]),
@@ -400,7 +283,7 @@ _CATALOGUE: dict[str, _Entry] = {
         "Six-hump camel",
         "six minima, two of them global, between steep walls",
         _DIXON_SZEGO,
-        _camel,
+        formulas.camel,
         (2, 2),
         lambda d: _Facts(
             box=([-3.0, -2.0], [3.0, 2.0]),
@@ -415,7 +298,7 @@ _CATALOGUE: dict[str, _Entry] = {
         "Eggholder",
         "many minima of all depths, the best on the edge",
         "Whitley, Rana, Dzubera & Mathias 1996, Evaluating evolutionary algorithms",
-        _eggholder,
+        formulas.eggholder,
         (2, 2),
         lambda d: _Facts(
             box=(-512.0, 512.0),
@@ -427,7 +310,7 @@ _CATALOGUE: dict[str, _Entry] = {
         "Goldstein–Price",
         "four minima in a flat cross, values over six orders of magnitude",
         "Goldstein & Price 1971, On descent from local minima",
-        _goldstein,
+        formulas.goldstein,
         (2, 2),
         lambda d: _Facts(
             box=(-2.0, 2.0),
@@ -439,7 +322,7 @@ _CATALOGUE: dict[str, _Entry] = {
         "Griewank",
         "a wide bowl with fine regular ripples",
         "Griewank 1981, Generalized descent for global optimization",
-        _griewank,
+        formulas.griewank,
         (1, None),
         _griewank_facts,
     ),
@@ -447,7 +330,7 @@ _CATALOGUE: dict[str, _Entry] = {
         "Hartmann 3",
         "four wells",
         _DIXON_SZEGO,
-        _hartmann3,
+        formulas.hartmann3,
         (3, 3),
         lambda d: _Facts(
             box=(0.0, 1.0),
@@ -462,7 +345,7 @@ _CATALOGUE: dict[str, _Entry] = {
         "Hartmann 6",
         "four wells that overlap",
         _DIXON_SZEGO,
-        _hartmann6,
+        formulas.hartmann6,
         (6, 6),
         lambda d: _Facts(
             box=(0.0, 1.0),
@@ -477,7 +360,7 @@ _CATALOGUE: dict[str, _Entry] = {
         "Levy",
         "a bowl with long ripples",
         "Levy & Montalvo 1985, The tunneling algorithm for the global minimization of functions",
-        _levy,
+        formulas.levy,
         (1, None),
         lambda d: _Facts(
             box=(-10.0, 10.0),
@@ -489,7 +372,7 @@ _CATALOGUE: dict[str, _Entry] = {
         "Michalewicz",
         "flat, with steep narrow valleys that cross",
         "Michalewicz 1992, Genetic Algorithms + Data Structures = Evolution Programs",
-        _michalewicz,
+        formulas.michalewicz,
         (1, None),
         _michalewicz_facts,
     ),
@@ -497,7 +380,7 @@ _CATALOGUE: dict[str, _Entry] = {
         "Rastrigin",
         "a bowl with a deep minimum near every integer point",
         "Mühlenbein, Schomisch & Born 1991, The parallel genetic algorithm as function optimizer",
-        _rastrigin,
+        formulas.rastrigin,
         (1, None),
         lambda d: _Facts(
             box=(-5.12, 5.12),
@@ -509,7 +392,7 @@ _CATALOGUE: dict[str, _Entry] = {
         "Rosenbrock",
         "a long curved valley with a flat floor",
         "Rosenbrock 1960, An automatic method for finding the greatest or least value",
-        _rosenbrock,
+        formulas.rosenbrock,
         (2, None),
         lambda d: _Facts(
             box=(-5.0, 10.0),
@@ -521,7 +404,7 @@ _CATALOGUE: dict[str, _Entry] = {
         "Schaffer N.2",
         "ripples that grow finer and fainter away from the middle",
         "Mishra 2006, Some new test functions for global optimization",
-        _schaffer2,
+        formulas.schaffer2,
         (2, 2),
         lambda d: _Facts(
             box=(-100.0, 100.0),
@@ -533,19 +416,19 @@ _CATALOGUE: dict[str, _Entry] = {
         "Schwefel",
         "deep minima far apart, the best near a corner",
         "Schwefel 1981, Numerical Optimization of Computer Models",
-        _schwefel,
+        formulas.schwefel,
         (1, None),
         lambda d: _Facts(
             box=(-500.0, 500.0),
-            best=(0.0, _SCHWEFEL_X),
-            worst=(2.0 * _SCHWEFEL_SHIFT * d, -_SCHWEFEL_X),
+            best=(0.0, formulas.SCHWEFEL_X),
+            worst=(2.0 * formulas.SCHWEFEL_SHIFT * d, -formulas.SCHWEFEL_X),
         ),
     ),
     "styblinski": _Entry(
         "Styblinski–Tang",
         "a minimum in each orthant, one of them global",
         "Styblinski & Tang 1990, Experiments in nonconvex optimization",
-        _styblinski,
+        formulas.styblinski,
         (1, None),
         lambda d: _Facts(
             box=(-5.0, 5.0),

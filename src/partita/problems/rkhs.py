@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 import numpy.typing as npt
@@ -36,8 +37,9 @@ class RKHSFunction:
 
         Janz et al. 2020, "Synthetic functions"; the kernel defaults to theirs.
         """
-        if dim < 1 or (centres is not None and centres < 1):
-            raise InvalidInput(f"dim={dim}, centres={centres}: give at least 1 of each.")
+        for name, number in (("dim", dim), ("centres", 1 if centres is None else centres)):
+            if isinstance(number, bool) or not isinstance(number, Integral) or number < 1:
+                raise InvalidInput(f"{name}={number!r}: give a whole number of at least 1.")
         rng = np.random.default_rng(seed)
         m = 30 * dim if centres is None else centres
         points = rng.random((m, dim))
