@@ -24,7 +24,6 @@ from test_policies import (
 
 import partita as pt
 from partita import candidates as candidates_module
-from partita import candidates as candidates_module
 
 #: Generous: a warm start of this many rows takes seconds on one core.
 ROWS, SECONDS = 20_000, 30

@@ -236,12 +236,10 @@ class Oracle:
             points = self.arms[self.holds(key, self.arms)]
         else:
             points = (np.array(key[1:]) + self.lattice.offsets) / 2.0 ** key[0]
-            nodes = row_words(points)
-            off = np.unique(row_words(data[~np.isin(row_words(data), nodes)]))
-            if len(off) < self.extra_limit:
+            if self._is_crowded(points, data):
+                pending = pending[np.isin(row_words(pending), row_words(points))]
+            else:
                 points = np.concatenate([points, data, pending])
-            else:  # too many told points to be candidates: data only, and no others are let in
-                pending = pending[np.isin(row_words(pending), nodes)]
         mean, std = np.zeros(len(points)), np.ones(len(points))
         if len(data) and len(points):
             mean, std = self.moments(data, values, points)
@@ -251,6 +249,13 @@ class Oracle:
             _, plan_std = self.moments(both, np.zeros(len(both)), points)
         gain = self.gain(data)
         return TrueCell(key, len(data), data, values, pending, points, gain, mean, std, plan_std)
+
+    def _is_crowded(self, nodes, data):
+        """Whether points off the lattice are too many to be candidates: they are data only."""
+        if len(data) < self.extra_limit:
+            return False
+        off = set(row_words(data)) - set(row_words(nodes))
+        return len(off) >= self.extra_limit
 
     # -- answers
 
@@ -268,6 +273,8 @@ class Oracle:
         """Planning index of one point, the highest over the cells that hold it."""
         at, best = self.scaled(x), -math.inf
         for c in cells:
+            if not self.holds(c.key, at)[0]:
+                continue
             near = np.abs(c.points - at).max(axis=1, initial=0.0) < 1e-12 * self.per_side
             if near.any():
                 value = c.mean[near] + self.width(c.key[0], c.gain, t) * c.plan_std[near]

