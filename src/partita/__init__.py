@@ -40,6 +40,8 @@ _HOME = {
     "UniformSampling": "policies.uniform",
 }
 
+_MODULES = ("experiments", "problems")
+
 __all__ = [
     "IGPUCB",
     "Arms",
@@ -59,10 +61,14 @@ __all__ = [
     "Uniform",
     "UniformSampling",
     "__version__",
+    "experiments",
+    "problems",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'partita' has no attribute {name!r}")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from ._version import __version__
 from .errors import PartitaError
+from .experiments import command as reproduce
 
 
 def parser() -> argparse.ArgumentParser:
@@ -21,12 +22,15 @@ def parser() -> argparse.ArgumentParser:
     demo.add_argument("--dim", type=int, default=2, choices=(1, 2, 3), help="dimensions (2)")
     demo.add_argument("--horizon", type=int, default=10_000, help="evaluations (10000)")
     demo.add_argument("--seed", type=int, default=1, help="function, noise and ties (1)")
+    reproduce.add_parser(commands)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; its exit code."""
     options = parser().parse_args(arguments)
+    if options.command == reproduce.NAME:
+        return reproduce.run(options)
     try:
         from .demo import report
 
