@@ -34,14 +34,17 @@ define install
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '$(1)'
 endef
 
-.PHONY: help run dev test test-nojit lint format bench clean distclean
+.PHONY: help run reproduce dev test test-nojit lint format bench clean distclean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) \
 		| while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 
-run: $(RUN_STAMP) ## Install Partita into .venv and run the demonstration
-	@$(BIN)/python -m partita demo
+run: $(RUN_STAMP) ## Set up .venv and reproduce the paper's table and figures, in two minutes
+	@$(BIN)/python -m partita reproduce all --quick --out results/quick
+
+reproduce: $(RUN_STAMP) ## The same at full length: 12 runs of 10,000 evaluations, about an hour
+	@$(BIN)/python -m partita reproduce all --out results/full
 
 dev: $(DEV_STAMP) ## Install everything that development needs
 
@@ -72,7 +75,7 @@ distclean: clean ## Remove the environment as well
 	rm -rf $(VENV)
 
 $(RUN_STAMP): $(SOURCES)
-	$(call install,.)
+	$(call install,.[experiments])
 	@touch $@
 
 # What development and benchmarks need includes what a run needs.

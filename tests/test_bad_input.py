@@ -396,3 +396,23 @@ def test_bounds_and_arms():
     for n, dim in [(1, 1), (0, 1), (2.5, 1), (3, 0), (True, 1), (10, 30)]:
         with pytest.raises(InvalidInput):
             pt.Grid(n, dim=dim)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-60, 1e60, 1e300])
+@pytest.mark.parametrize("what", ["norm_bound", "noise"])
+def test_scales_beyond_what_floats_can_square_are_refused(what, scale):
+    settings = {"kernel": pt.Matern(), "norm_bound": 1.0, "noise": pt.Gaussian(1.0)}
+    settings[what] = scale if what == "norm_bound" else pt.Gaussian(scale)
+    for policy in (pt.IGPUCB, lambda *a, **k: pt.PiGPUCB(*a, horizon=10, **k)):
+        with pytest.raises(pt.PartitaError, match="in other units"):
+            policy(pt.Grid(5), **settings)
+
+
+def test_extreme_settings_that_are_allowed_work():
+    for norm_bound, noise in ((1e-50, 1e50), (1e50, 1e-50), (1e-50, 1e-50)):
+        settings = {"norm_bound": norm_bound, "noise": pt.Gaussian(noise), "horizon": 20}
+        for domain in (pt.Grid(5), pt.Box([0.0], [1.0])):
+            policy = pt.PiGPUCB(domain, kernel=pt.Matern(1.5, 1e-300), **settings)
+            for _ in range(5):
+                policy.tell(policy.ask(), 0.5 * norm_bound)
+            assert np.isfinite(policy.certificate())

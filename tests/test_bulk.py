@@ -59,8 +59,9 @@ def test_bulk_is_the_same_as_one_at_a_time(kind, where, first):
     bulk, single = make(kind, domain), make(kind, domain)
     asks(bulk, first, f)
     asks(single, first, f)
-    X = random_points(domain, 70, 5)
-    Y = f(X) + 0.1 * np.random.default_rng(0).normal(size=70)
+    n = 25 if kind == "igp" else 70
+    X = random_points(domain, n, 5)
+    Y = f(X) + 0.1 * np.random.default_rng(0).normal(size=n)
     bulk.tell(X, Y)
     for x, y in zip(X, Y, strict=True):
         single.tell(x, y)

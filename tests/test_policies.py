@@ -194,8 +194,9 @@ class Oracle:
         k = self.kernel(where / self.per_side, data / self.per_side)
         gram = self.kernel(data / self.per_side)
         inverse = np.linalg.inv(gram + self.alpha * np.eye(len(data)))
-        variance = 1.0 - np.einsum("ij,jk,ik->i", k, inverse, k)
-        return k @ inverse @ values, np.sqrt(np.maximum(variance, 0.0))
+        weights = k @ inverse
+        variance = 1.0 - (weights * k).sum(axis=1)
+        return weights @ values, np.sqrt(np.maximum(variance, 0.0))
 
     def gain(self, data):
         if not len(data):
@@ -698,7 +699,7 @@ def test_a_box_point_told_again_is_the_same_site(kind, domain):
         policy.tell(x, float(f(x)[0]))
         seen.append(x)
     assert int((sites.count > 0).sum()) == len({x.tobytes() for x in seen})
-    for x in list(seen):
+    for x in seen[::3]:
         policy.tell(x, float(f(x)[0]))
         best = policy.recommend().x
         seen.append(best)
@@ -994,8 +995,10 @@ def test_posteriors_computed_afresh_choose_the_same_points(kind, where, updates,
     np.testing.assert_array_equal(asks(make(kind, domain), 60, f), plain)
 
 
-@pytest.mark.parametrize("where", ["grid2", "arms", "box1", "box2"])
-@pytest.mark.parametrize("block", [1, 2, 64])
+@pytest.mark.parametrize(
+    ("where", "block"),
+    [("grid2", 1), ("grid2", 64), ("arms", 2), ("arms", 64), ("box1", 2), ("box2", 64)],
+)
 def test_rows_choose_the_same_points_as_the_full_covariance(where, block, monkeypatch):
     """`RowPosterior` under IGPUCB, with plays repeated so often that rows are fitted afresh."""
     domain, f = DOMAINS[where], bumps(DOMAINS[where])

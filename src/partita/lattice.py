@@ -44,7 +44,7 @@ class Lattice:
         By Cauchy–Schwarz, |f(x) − f(x')| ≤ B ‖k(x,·) − k(x',·)‖ = B √(2 − 2k(x, x')).
         """
         scales = kernel.scales(self.offsets.shape[1])
-        distance = math.sqrt(float(((self.reach * side / scales) ** 2).sum()))
+        distance = math.hypot(*(self.reach * side / scales).tolist())
         similarity = float(kernel.radial(np.array([distance]))[0])
         return norm_bound * math.sqrt(max(0.0, 2.0 - 2.0 * similarity))
 

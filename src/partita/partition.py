@@ -17,6 +17,7 @@ from . import _hot
 from .candidates import ArmCandidates, BoxCandidates, Cell
 from .cover import CellKey, Geometry, SplitRule
 from .domains import Arms, Box, Grid
+from .errors import NumericalError
 from .fresh import CellState
 from .kernels import Matern
 from .lattice import Lattice
@@ -204,7 +205,10 @@ class Partition:
             if (first and self._rearrange(cell, site, j)) or anew:
                 self._refit(cell)
             else:
-                posterior.observe(j, value)
+                try:
+                    posterior.observe(j, value)
+                except NumericalError:  # rounding, or too small an alpha: a fit from scratch tells
+                    self._refit(cell)
             if cell.count >= cell.quota and self.rule.due(
                 cell.key[0], cell.count, posterior.gain, cell.distinct
             ):

@@ -22,6 +22,8 @@ IntArray = npt.NDArray[np.int64]
 
 #: Raised by one whenever a saved policy can no longer be read by older code.
 STATE_VERSION = 1
+#: Norm bounds and noise constants below this, or above its inverse, are refused.
+SMALLEST_SCALE = 1e-50
 #: Values beyond this could overflow when they are squared or summed.
 LARGEST_VALUE = 1e150
 
@@ -290,6 +292,17 @@ def check_positive(name: str, value: object) -> float:
     number = _as_number(value)
     if not 0 < number < math.inf:
         raise InvalidInput(f"{name}={value!r}: give a positive finite number.")
+    return number
+
+
+def check_scale(name: str, value: object) -> float:
+    """A positive number of a size whose square, and ratios of squares, floats can hold."""
+    number = check_positive(name, value)
+    if not SMALLEST_SCALE <= number <= 1 / SMALLEST_SCALE:
+        raise InvalidInput(
+            f"{name}={value!r}: give a number from {SMALLEST_SCALE:g} to {1 / SMALLEST_SCALE:g}, "
+            "in other units if need be."
+        )
     return number
 
 

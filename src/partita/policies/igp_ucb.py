@@ -13,7 +13,7 @@ from partita.sites import tie_resolution
 from partita.widths import SingleCellWidth
 
 from ._engine import Engine
-from .base import check_delta, check_kernel, check_positive, check_seed
+from .base import check_delta, check_kernel, check_positive, check_scale, check_seed
 from .ucb import UCBPolicy
 
 #: Candidates on a box, at most.
@@ -45,9 +45,9 @@ class IGPUCB(UCBPolicy):
     ) -> None:
         super().__init__(domain)
         self.kernel = check_kernel(kernel, domain)
-        self.norm_bound = check_positive("norm_bound", norm_bound)
+        self.norm_bound = check_scale("norm_bound", norm_bound)
         self.noise = noise
-        self.sub_gaussian = sub_gaussian_constant(noise)
+        self.sub_gaussian = check_scale("noise constant", sub_gaussian_constant(noise))
         self.delta = check_delta(delta)
         self.seed = check_seed(seed)
         self.alpha = check_positive("alpha", alpha)

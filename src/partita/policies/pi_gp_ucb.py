@@ -25,6 +25,7 @@ from .base import (
     check_horizon,
     check_kernel,
     check_positive,
+    check_scale,
     check_seed,
 )
 from .ucb import UCBPolicy
@@ -81,8 +82,8 @@ class PiGPUCB(UCBPolicy):
     ) -> None:
         super().__init__(domain)
         self.horizon = check_horizon(horizon)
-        self.norm_bound = check_positive("norm_bound", norm_bound)
-        self.sub_gaussian = sub_gaussian_constant(noise)
+        self.norm_bound = check_scale("norm_bound", norm_bound)
+        self.sub_gaussian = check_scale("noise constant", sub_gaussian_constant(noise))
         self.delta = check_delta(delta)
         self.seed = check_seed(seed)
         self.kernel = check_kernel(kernel, domain)
