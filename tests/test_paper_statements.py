@@ -421,7 +421,7 @@ def largest_gain(policy: pt.PiGPUCB | pt.IGPUCB, f: FloatArray, steps: int) -> f
             if isinstance(policy, pt.PiGPUCB):
                 rule = partition.rule
                 limit = rule.gain_limit + 0.5 * math.log1p(1 / policy.alpha)
-                most = rule.threshold(cell.level)  # Lemma 1 of either split
+                most = rule.threshold(cell.key[0])  # Lemma 1 of either split
                 assert (
                     cell.key in partition.split
                     or cell.count <= most

@@ -201,14 +201,19 @@ def test_a_folder_grows(tmp_path, made):
 def test_a_damaged_run_is_made_again(tmp_path, made, caplog):
     arguments = ("table1", *TINY, *TINY_POLICIES, "--out", tmp_path)
     reproduce(*arguments)
-    table_text = re.sub(r", [\d.]+ s", "", (tmp_path / "table1.md").read_text())
+    table_text = without_times(tmp_path / "table1.md")
     path = sorted((tmp_path / "runs").iterdir())[3]
     path.write_bytes(path.read_bytes()[:500])
     made.clear()
     assert reproduce(*arguments) == 0
     assert [t.file_name() for t in made] == [path.name]
     assert path.name in caplog.text
-    assert re.sub(r", [\d.]+ s", "", (tmp_path / "table1.md").read_text()) == table_text
+    assert without_times(tmp_path / "table1.md") == table_text
+
+
+def without_times(path):
+    """A table without the times in it, which also decide how wide its columns are."""
+    return re.sub(r", [\d.]+ s|[ -]", "", path.read_text())
 
 
 def test_ctrl_c_in_one_process(tmp_path, monkeypatch, capsys):

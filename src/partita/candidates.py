@@ -28,6 +28,9 @@ IntArray = npt.NDArray[np.int64]
 #: only.
 EXTRA_LIMIT = 256
 
+#: Most dimensions in which an arm on a shared face belongs to every cell that touches it.
+CLOSED_DIMS = 6
+
 _NO_SITES = np.empty(0, dtype=np.int64)
 
 
@@ -69,24 +72,24 @@ class Cell:
         self.row = -1  # where the choice keeps this cell (`index.Table`), with how many candidates
         self.row_size = 0
 
-    @property
-    def level(self) -> int:
-        """How often the cover was split to make this cell."""
-        return self.key[0]
-
 
 class ArmCandidates:
-    """On a finite domain a cell's candidates are its arms, which are its members too."""
+    """On a finite domain a cell's candidates are its arms, which are its members too.
 
-    closed = True
+    Deviates: above `CLOSED_DIMS` dimensions an arm on a face that cells share belongs to one of
+    them only, since 2^d cells can meet there; bounds hold for any choice of data that does not look
+    at the values.
+    """
+
     lattice: Lattice | None = None
 
     def __init__(self, domain: Grid | Arms, geometry: Geometry, kernel: Matern, seed: int) -> None:
         self.sites = ArmSites(domain, geometry, seed)
         self.fresh = FreshArms()
+        self.closed = domain.dim <= CLOSED_DIMS
         self.grid_shape = (domain.n,) * domain.dim if isinstance(domain, Grid) else None
         self._kernel = kernel
-        self._scale = 1.0 / (geometry.per_side * kernel.scales(domain.dim))
+        self.scale = 1.0 / (geometry.per_side * kernel.scales(domain.dim))
 
     def points(self, cell: Cell) -> FloatArray:
         """Scaled coordinates of a cell's candidates, (m, d)."""
@@ -98,7 +101,7 @@ class ArmCandidates:
 
     def prior(self, cell: Cell) -> Prior:
         """Kernel between a cell's candidates."""
-        return Prior(self._kernel, self.sites.scaled[cell.sites] * self._scale)
+        return Prior(self._kernel, self.sites.scaled[cell.sites] * self.scale)
 
     def lay_out(self, key: CellKey, members: IntArray) -> Layout:
         """Candidates of a cell with these members."""
@@ -175,7 +178,7 @@ class BoxCandidates:
         self.lattice = lattice
         self.closed = lattice.closed
         self._kernel = kernel
-        self._scale = 1.0 / (geometry.per_side * kernel.scales(domain.dim))
+        self.scale = 1.0 / (geometry.per_side * kernel.scales(domain.dim))
         self._seed = seed
         self._limit = EXTRA_LIMIT if mute else None
         self._size = len(lattice.offsets)
@@ -197,13 +200,13 @@ class BoxCandidates:
 
     def prior(self, cell: Cell) -> Prior:
         """Kernel between a cell's candidates, and silent sites."""
-        points = self.points(cell) * self._scale
+        points = self.points(cell) * self.scale
         if len(points) > self._size:
             return Prior(self._kernel, points)  # with extras there are no silent sites
         matrix = self._matrices.get(cell.key[0])
         if matrix is None:
             matrix = self._matrices[cell.key[0]] = Prior(self._kernel, points).matrix()
-        silent = self.sites.scaled[cell.silent] * self._scale if len(cell.silent) else None
+        silent = self.sites.scaled[cell.silent] * self.scale if len(cell.silent) else None
         return Prior(self._kernel, points, matrix, silent)
 
     def lay_out(self, key: CellKey, members: IntArray) -> Layout:

@@ -29,7 +29,7 @@ class Outcome(NamedTuple):
 def play(policy: PiGPUCB, f: RKHSFunction, horizon: int, seed: int) -> Outcome:
     """Play a policy on f over its grid, with noise uniform on [−1, 1]."""
     points = f(policy.domain.points)  # type: ignore[union-attr]
-    noise = np.random.default_rng(seed).uniform(-1, 1, horizon)
+    noise = np.random.default_rng([seed, 1]).uniform(-1, 1, horizon)
     lost = np.empty(horizon)
     seconds = np.empty(horizon)
     for t in range(horizon):

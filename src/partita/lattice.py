@@ -1,8 +1,9 @@
 """Candidates of a cell of a box: a lattice with both faces, or in many dimensions a Sobol' set.
 
-Offsets within a cell are dyadic fractions, so scaled coordinates are exact at every level, a
-child's lattice contains the parent's points that lie in it, and a point on a shared face is the
-same for both cells.
+Offsets within a cell are dyadic fractions, so scaled coordinates are exact at every level, and a
+point on a shared face is the same for both cells. A child's lattice contains the parent's points
+that lie in it; a Sobol' set does not. Deviates: Sobol' sets begin at five dimensions, where a
+lattice of three points a side puts a point in thirteen cells on average.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ FloatArray = npt.NDArray[np.float64]
 POINTS_PER_SIDE = {1: 17, 2: 9, 3: 5, 4: 3}
 #: Size of the quasi-random set, the cell's centre included.
 QUASI_RANDOM_POINTS = 128
+#: What rounding of a kernel value can take away under the root of the slack.
+ROUNDING = 1e-15
 #: Quasi-random offsets are rounded to this many binary places.
 QUASI_RANDOM_BITS = 16
 
@@ -46,7 +49,7 @@ class Lattice:
         scales = kernel.scales(self.offsets.shape[1])
         distance = math.hypot(*(self.reach * side / scales).tolist())
         similarity = float(kernel.radial(np.array([distance]))[0])
-        return norm_bound * math.sqrt(max(0.0, 2.0 - 2.0 * similarity))
+        return norm_bound * math.sqrt(2.0 * (1.0 - similarity) + ROUNDING)
 
 
 def regular(dim: int, per_side: int) -> Lattice:

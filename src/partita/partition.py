@@ -124,8 +124,7 @@ class Partition:
 
     def kernel_points(self, scaled: FloatArray) -> FloatArray:
         """Scaled coordinates to points divided by the lengthscales."""
-        dim = self.geometry.dim
-        return np.asarray(scaled / (self.geometry.per_side * self.kernel.scales(dim)))
+        return scaled * self.candidates.scale
 
     # -- cells of a site ------------------------------------------------------------------------
 
@@ -217,7 +216,7 @@ class Partition:
             else:
                 changed.append(cell)
         if self._warm > WARM_NUMBERS:
-            self._cool()
+            self._cool_coldest()
         return changed, gone
 
     def _rearrange(self, cell: Cell, site: int, j: int) -> bool:
@@ -254,7 +253,7 @@ class Partition:
                 self._forget(cell)
             changed += self._grow([(key, members)], moments_only=True)
             if self._warm > WARM_NUMBERS:
-                self._cool()
+                self._cool_coldest()
         return changed, gone
 
     def _split(self, cell: Cell) -> list[Cell]:
@@ -295,7 +294,7 @@ class Partition:
     def _forget(self, cell: Cell) -> None:
         del self.leaves[cell.key]
         self._forget_places(cell)
-        self._warm -= _numbers(cell.posterior)
+        self._cool(cell)
 
     def _forget_places(self, cell: Cell) -> None:
         """Look the places of a cell's sites up again when they are next needed."""
@@ -366,15 +365,19 @@ class Partition:
         if isinstance(cell.posterior, DensePosterior) and cell.posterior.cov is None:
             self._refit(cell)
 
-    def _cool(self) -> None:
+    def _cool(self, cell: Cell) -> None:
+        """Give up a cell's covariance."""
+        self._warm -= _numbers(cell.posterior)
+        if isinstance(cell.posterior, DensePosterior):
+            cell.posterior.cov = None
+
+    def _cool_coldest(self) -> None:
         """Give up the covariances of the cells that were touched longest ago."""
         warm = [cell for cell in self.leaves.values() if _numbers(cell.posterior)]
         for cell in sorted(warm, key=lambda c: c.touched):
             if self._warm <= WARM_NUMBERS // 2:
                 break
-            self._warm -= _numbers(cell.posterior)
-            if isinstance(cell.posterior, DensePosterior):
-                cell.posterior.cov = None
+            self._cool(cell)
 
 
 def _numbers(posterior: Posterior) -> int:

@@ -5,8 +5,8 @@ regulariser α. n plays of one point are exactly one observation of their mean w
 α/n.
 
 `DensePosterior` keeps the covariance of all candidates, (m, m): an observation is a rank-one
-update, O(m²) whatever the number of observations. `RowPosterior` keeps one row of V = L⁻¹K(data,
-candidates) an observation, O(m) memory each, for tens of thousands of candidates.
+update, O(m²) whatever the number of observations. `rows.RowPosterior` serves tens of thousands of
+candidates.
 """
 
 from __future__ import annotations
@@ -122,6 +122,13 @@ def factorise(gram: FloatArray, noises: FloatArray) -> tuple[FloatArray, float]:
     return factor, float(np.log(np.diagonal(factor)).sum() - 0.5 * np.log(noises).sum())
 
 
+def deviation(variance: FloatArray) -> FloatArray:
+    """Standard deviations from variances (m,), which rounding may have put just below zero."""
+    if variance.min() < -_hot.VARIANCE_TOLERANCE:
+        raise lost("fit")
+    return np.sqrt(np.maximum(variance, 0.0))
+
+
 class Plan(Protocol):
     """Standard deviations as if pending plays had been observed; means are untouched."""
 
@@ -228,13 +235,8 @@ class DensePosterior:
         rows = work[:, k:-1]
         self.cov = None
         self.mean[:] = np.einsum("i,ij->j", work[:, -1], rows)
-        self._set_std(1.0 - np.einsum("ij,ij->j", rows, rows))
+        self.std[:] = deviation(1.0 - np.einsum("ij,ij->j", rows, rows))
         self.gain = float(np.log(np.diagonal(work)).sum() - 0.5 * np.log(noises).sum())
-
-    def _set_std(self, variance: FloatArray) -> None:
-        if variance.min() < -_hot.VARIANCE_TOLERANCE:
-            raise lost("fit")
-        self.std[:] = np.sqrt(np.maximum(variance, 0.0))
 
     def _factor(
         self,
@@ -252,11 +254,11 @@ class DensePosterior:
         self.mean[:] = solve_triangular(factor, values, lower=True) @ rows
         if moments_only:
             self.cov = None
-            self._set_std(1.0 - np.einsum("ij,ij->j", rows, rows))
+            self.std[:] = deviation(1.0 - np.einsum("ij,ij->j", rows, rows))
         else:
             self.cov = prior.matrix()
             self.cov -= rows.T @ rows
-            self._set_std(np.diagonal(self.cov))
+            self.std[:] = deviation(np.diagonal(self.cov))
 
     def wants_refit(self, distinct: int) -> bool:
         """When the covariance was given up, or enough rank-one updates have been made."""

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _hot
-from .posterior import Plan, Prior, factorise, lost, unit_kernel
+from .posterior import Plan, Prior, deviation, factorise, unit_kernel
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -264,12 +264,7 @@ class RowPosterior:
         self._memory.append(j, column, total)
         self.gain += 0.5 * math.log1p(variance / self.alpha)
         self.variance -= column**2 / total
-        self._set_std()
-
-    def _set_std(self) -> None:
-        if self.variance.min() < -_hot.VARIANCE_TOLERANCE:
-            raise lost("observation")
-        np.sqrt(np.maximum(self.variance, 0.0), out=self.std)
+        self.std = deviation(self.variance)
 
     def refit(
         self,
@@ -293,7 +288,7 @@ class RowPosterior:
         self._memory.rebuild(where, factor)
         self.mean = self._memory.combine(solve_triangular(factor, values, lower=True))
         self.variance -= self._memory.squares()
-        self._set_std()
+        self.std = deviation(self.variance)
 
     def wants_refit(self, distinct: int) -> bool:
         """When replicates have made the rows twice as many as the distinct points need."""

@@ -7,7 +7,7 @@ told.
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,24 +20,9 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 WordArray = npt.NDArray[np.uint64]
 
-#: Lattice points are multiples of 2^-SNAP_BITS in scaled coordinates down to any level in use.
+#: Lattice points are multiples of 2^-SNAP_BITS in scaled coordinates down to level 28, in one
+#: dimension, and Sobol' points down to level 15.
 SNAP_BITS = 32
-
-
-class Sites(Protocol):
-    """Where data lives."""
-
-    scaled: FloatArray
-    count: IntArray
-    total: FloatArray
-
-    def x(self, site: int) -> FloatArray:
-        """The site's point in the user's units, a new (d,) array."""
-        ...
-
-    def locate(self, points: FloatArray) -> IntArray:
-        """Sites of points (n, d) in the user's units; refuses points outside the domain."""
-        ...
 
 
 class ArmSites:

@@ -202,8 +202,8 @@ class Task:
 
     def __post_init__(self) -> None:
         """Refuse what could not be run."""
-        check_horizon(self.horizon)
-        check_seed(self.seed)
+        object.__setattr__(self, "horizon", check_horizon(self.horizon))
+        object.__setattr__(self, "seed", check_seed(self.seed))
 
     def as_json(self) -> str:
         """The task as text, the same for equal tasks."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -12,6 +11,7 @@ from importlib import import_module
 import numpy as np
 import numpy.typing as npt
 
+from partita._threads import one_thread
 from partita.policies.base import Policy
 from partita.policies.ucb import UCBPolicy
 
@@ -86,7 +86,7 @@ def run(policy: PolicySpec, problem: ProblemSpec, horizon: int, seed: int) -> Tr
     """
     task = Task(policy, problem, horizon, seed)
     _warm_up(policy, problem, horizon)
-    with _one_thread():
+    with one_thread():
         return _play(task, problem.build(seed))
 
 
@@ -154,13 +154,3 @@ def _warm_up(policy: PolicySpec, problem: ProblemSpec, horizon: int) -> None:
     coarse = ProblemSpec("synthetic", dim=problem.dim, side=6)
     _play(Task(policy, coarse, 60, 0), coarse.build(0))
     _play(Task(policy, problem, horizon, 0), problem.build(0), steps=2)
-
-
-def _one_thread() -> AbstractContextManager[object]:
-    """Keep linear algebra to one core: runs share the machine, and small products gain nothing."""
-    try:
-        threadpoolctl = import_module("threadpoolctl")
-    except ImportError:
-        return nullcontext()
-    limits: AbstractContextManager[object] = threadpoolctl.threadpool_limits(1)
-    return limits

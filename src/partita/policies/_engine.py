@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from partita import _hot
+from partita._threads import one_thread
 from partita.candidates import Cell
 from partita.cover import CellKey
 from partita.errors import warn_theory
 from partita.index import LazyHeap, Score, Table
 from partita.partition import Partition
-from partita.posterior import unit_kernel
+from partita.posterior import deviation, factorise, unit_kernel
 from partita.sites import BoxSites, WordArray
 from partita.widths import Width, width_of
 
@@ -344,20 +345,21 @@ class Engine:
 
     def _at_points(self, cell: Cell, scaled: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation at any scaled points of a cell, exactly from its data."""
-        from scipy.linalg import cho_factor, cho_solve
+        from scipy.linalg import solve_triangular
 
         partition = self.partition
         _, held = partition.data(cell)
         counts = partition.sites.count[held]
         data = partition.kernel_points(partition.sites.scaled[held])
         where = partition.kernel_points(scaled)
-        matrix = unit_kernel(partition.kernel, data, data)
-        matrix[np.diag_indices(len(held))] += partition.alpha / counts
-        factor = cho_factor(matrix, lower=True)
+        gram = unit_kernel(partition.kernel, data, data)
         across = unit_kernel(partition.kernel, data, where)
-        mean = cho_solve(factor, partition.sites.total[held] / counts) @ across
-        variance = 1.0 - (across * cho_solve(factor, across)).sum(axis=0)
-        return mean, np.sqrt(np.maximum(variance, 0.0))
+        with one_thread():
+            factor, _ = factorise(gram, partition.alpha / counts)
+            rows = solve_triangular(factor, across, lower=True)
+            weights = solve_triangular(factor, partition.sites.total[held] / counts, lower=True)
+            mean = weights @ rows
+        return mean, deviation(1.0 - (rows**2).sum(axis=0))
 
     def cover(self, t: int) -> tuple[CellView, ...]:
         """Every cell of the present cover, told data only."""

@@ -187,8 +187,10 @@ class Policy(ABC):
         sites = self._locate(self.domain.check(points))
         if len(points) == 0:
             return
-        for row in points if self._pending else ():
-            self._settle(row.tobytes())
+        for i, row in enumerate(points if self._pending else ()):
+            site = self._settle(row.tobytes())
+            if site is not None:
+                sites[i] = site
         self._told += len(points)
         self._record_many(sites, values)
 

@@ -30,10 +30,13 @@ from .base import (
 )
 from .ucb import UCBPolicy
 
+#: Variances are known to about 1e−15, and the width divides them by alpha.
+SMALLEST_ALPHA = 1e-10
 #: Distinct points at which a cell splits even if its information gain is small (information split).
 POINT_LIMIT = 256
-#: Most candidates a cell of the default first cover should hold on a finite domain.
+#: Most arms a cell of the default first cover should hold, if that takes no more cells than this.
 CELL_CANDIDATES = 1000
+MOST_FIRST_CELLS = 100_000
 
 
 class PiGPUCB(UCBPolicy):
@@ -63,6 +66,8 @@ class PiGPUCB(UCBPolicy):
         them) instead of over its candidates. The regret theorem on a box needs it; without it the
         promise is against the best candidate. `certificate` counts the slack either way.
     """
+
+    guarantee = "proven"
 
     def __init__(
         self,
@@ -99,6 +104,10 @@ class PiGPUCB(UCBPolicy):
                 else default_alpha(self.norm_bound, self.sub_gaussian, domain.dim, self.horizon)
             )
         self.alpha = check_positive("alpha", alpha)
+        if self.alpha < SMALLEST_ALPHA:
+            raise InvalidInput(
+                f"alpha={alpha}: below {SMALLEST_ALPHA:g} rounding would drown the posterior."
+            )
         if width == "paper" and self.alpha < 1:
             raise InvalidInput(
                 f"alpha={alpha}: the paper's width holds for alpha of at least 1 only. "
@@ -126,7 +135,6 @@ class PiGPUCB(UCBPolicy):
                 domain.dim,
                 per_side**domain.dim,
             )
-            self.guarantee = "proven"
         if self.kernel.nu <= 1:
             warn_theory(
                 f"nu={self.kernel.nu}: the regret bound of π-GP-UCB is proven for nu > 1. "
@@ -211,14 +219,23 @@ def default_gain_limit(horizon: int) -> float:
 def default_cells_per_side(domain: Grid | Arms | Box, horizon: int, nu: float) -> int:
     """Cells a side of the first cover: 1 up to two dimensions, else 4, but at most about T^q cells.
 
-    More on a finite domain where a cell would hold over a thousand arms on average.
+    More on a finite domain where a cell would hold over a thousand arms.
     """
     per_side = 1 if domain.dim <= 2 else 4
     per_side = min(per_side, paper_cells_per_side(horizon, domain.dim, nu))
     if not isinstance(domain, Box):
-        while domain.size / per_side**domain.dim > CELL_CANDIDATES:
+        while (
+            _most_arms(domain, per_side) > CELL_CANDIDATES
+            and (per_side + 1) ** domain.dim <= MOST_FIRST_CELLS
+        ):
             per_side += 1
     return per_side
+
+
+def _most_arms(domain: Grid | Arms, per_side: int) -> int:
+    """The most arms that a cell of the first cover holds, but for arms on shared faces."""
+    cells = np.minimum(np.floor(domain.unit_points * per_side), per_side - 1)
+    return int(np.unique(cells, axis=0, return_counts=True)[1].max())
 
 
 def _check_cells(initial_cells: object) -> int | None:

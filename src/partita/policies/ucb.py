@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -33,16 +35,21 @@ class UCBPolicy(Policy):
         return self._engine.recommend(self._told + 1)
 
     def certificate(self) -> float:
-        """A bound on f(x*) − f(recommended x), at all times, with probability ≥ 1 − delta."""
+        """A bound on f(x*) − f(recommended x), at all times, with probability ≥ 1 − delta.
+
+        Infinite, with a `TheoryWarning`, where the bounds contradict each other: nothing is certain
+        then.
+        """
         t = self._told + 1
         gap = self._engine.ceiling(t) - self._engine.recommend(t).lower
         if gap < 0:
             warn_contradiction()
-        return max(gap, 0.0)
+            return math.inf
+        return gap
 
-    def predict(self, points: npt.ArrayLike) -> Prediction:
+    def predict(self, X: npt.ArrayLike) -> Prediction:
         """Posterior and bounds at points (n, d) of the domain."""
-        checked = self.domain.check(points)
+        checked = self.domain.check(X)
         sites, t = self._engine.partition.sites, self._told + 1
         if isinstance(sites, BoxSites):
             return self._engine.predict(sites.to_scaled(checked), t)

@@ -17,6 +17,10 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 
+#: Keeps the choices independent of a test function or noise drawn under the same seed.
+STREAM = 2
+
+
 class UniformSampling(Policy):
     """Plays every arm, or every point of a box, with the same probability, whatever it is told.
 
@@ -27,7 +31,7 @@ class UniformSampling(Policy):
     def __init__(self, domain: Grid | Arms | Box, *, seed: int = 0) -> None:
         super().__init__(domain)
         self.seed = check_seed(seed)
-        self._random = np.random.default_rng(self.seed)
+        self._random = np.random.default_rng([self.seed, STREAM])
         geometry = Geometry(domain.dim, 1)
         self._sites: ArmSites | BoxSites = (
             BoxSites(domain, geometry)
