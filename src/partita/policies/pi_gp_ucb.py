@@ -200,9 +200,8 @@ def default_alpha(norm_bound: float, sub_gaussian: float, dim: int, horizon: int
     The lower end keeps fits stable, the upper lets T observations outweigh the prior.
 
     It makes the width √(B² + B²(γ + log(1/δ_A))/(10 d)), whatever the scale of f. On the paper's
-    functions (T = 10,000) the factor of (L/B)² that lost least was 20, 40 and 80 to 160 for
-    d = 1, 2, 3, about the same for noise from a thirtieth of the paper's to five times it; half or
-    double lose up to a tenth more (`benchmarks/defaults.py`).
+    functions (T = 10,000) the factor of (L/B)² that lost least was about 20, 40 and 80 for
+    d = 1, 2, 3, over noise from a thirtieth of the paper's to five times it (`docs/core.md`).
     """
     return min(max(1e-4, 20 * dim * (sub_gaussian / norm_bound) ** 2), max(1.0, horizon / 100))
 
