@@ -1,4 +1,8 @@
-from hypothesis import HealthCheck, settings
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: tests share the cores
+
+from hypothesis import HealthCheck, settings  # noqa: E402
 
 settings.register_profile(
     "partita",
