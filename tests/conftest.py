@@ -2,6 +2,7 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: tests share the cores
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -12,3 +13,18 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("partita")
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """Tasks of `partita.experiments` in the order they are run, in this process."""
+    from partita.experiments import Task, parallel, run
+
+    tasks = []
+
+    def counted(policy, problem, horizon, seed):
+        tasks.append(Task(policy, problem, horizon, seed))
+        return run(policy, problem, horizon, seed)
+
+    monkeypatch.setattr(parallel, "run", counted)
+    return tasks

@@ -292,19 +292,6 @@ def test_only_old_temporary_files_are_swept(tmp_path):
 # -- many runs ----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def made(monkeypatch):
-    """Tasks in the order they are run, in this process."""
-    tasks = []
-
-    def counted(policy, problem, horizon, seed):
-        tasks.append(Task(policy, problem, horizon, seed))
-        return run(policy, problem, horizon, seed)
-
-    monkeypatch.setattr(parallel, "run", counted)
-    return tasks
-
-
 def test_only_what_is_missing_is_run(tmp_path, made):
     kept = Store(tmp_path)
     wanted = [task(seed=s) for s in range(4)]

@@ -15,7 +15,7 @@ import pytest
 
 from partita import cli
 from partita.errors import InvalidInput
-from partita.experiments import Store, Task, command, figures, folder, paper, parallel, table
+from partita.experiments import Store, command, figures, folder, paper, parallel, table
 from partita.experiments.trace import run
 
 #: A small table: 8 runs.
@@ -31,19 +31,6 @@ def reproduce(*arguments):
 
 def content(path):
     return {p.relative_to(path): p.read_bytes() for p in sorted(path.rglob("*")) if p.is_file()}
-
-
-@pytest.fixture
-def made(monkeypatch):
-    """Tasks in the order they are run, in this process."""
-    tasks = []
-
-    def counted(policy, problem, horizon, seed):
-        tasks.append(Task(policy, problem, horizon, seed))
-        return run(policy, problem, horizon, seed)
-
-    monkeypatch.setattr(parallel, "run", counted)
-    return tasks
 
 
 # -- the table ----------------------------------------------------------------------------------

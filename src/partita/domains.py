@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
+from ._checks import as_floats, as_rows, dimensions, point_text, row_text
 from .errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -30,61 +31,6 @@ TOLERANCE = 1e-9
 MAX_GRID_POINTS = 50_000_000
 #: A box must have at least this many floating-point numbers a side.
 MIN_BOX_FLOATS = 2.0**24
-
-
-def as_floats(values: npt.ArrayLike, name: str) -> FloatArray:
-    """Real numbers as a C-contiguous float64 array, which shares memory with `values` if it can."""
-    if isinstance(values, np.ma.MaskedArray):
-        raise InvalidInput(f"{name} is a masked array: give a plain one, without what is masked")
-    try:
-        array = np.asarray(values)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(
-            f"{name} is not a regular array ({error}): give rows of equal length"
-        ) from error
-    if array.dtype.kind not in "iuf":
-        raise InvalidInput(f"{name} has entries of type {array.dtype}: give real numbers")
-    with np.errstate(over="ignore"):  # a longdouble out of range is refused as infinite
-        return np.asarray(array, dtype=np.float64, order="C")
-
-
-def as_rows(values: npt.ArrayLike, name: str, dim: int | None = None) -> FloatArray:
-    """Finite points as rows, (k, d) float64 and C-contiguous; shares memory if it can.
-
-    Refused unless it has `dim` columns, if that is given. `name` is what messages call it.
-    """
-    rows = as_floats(values, name)
-    if rows.ndim != 2 or (dim is not None and rows.shape[1] != dim):
-        but = "" if dim is None else f", but the domain has {_dimensions(dim)}"
-        hint = ""
-        if rows.ndim == 1 and dim in {None, 1, len(rows)}:
-            as_column = dim is None or dim == 1
-            hint = f", e.g. {name}.reshape({'-1, 1' if as_column else '1, -1'})"
-        raise InvalidInput(
-            f"{name} has shape {rows.shape}{but}: "
-            f"give an array of shape (k, {dim or 'd'}), one point a row{hint}"
-        )
-    finite = np.isfinite(rows)
-    if not finite.all():
-        i = int(np.flatnonzero(~finite.all(axis=1))[0])
-        raise InvalidInput(f"{_row(rows, i, name)}: every coordinate must be finite")
-    return rows
-
-
-def _row(rows: FloatArray, i: int, name: str = "X") -> str:
-    """Row i of the (k, d) array `name`, for a message."""
-    which = "x" if name == "X" and len(rows) == 1 else f"{name}[{i}]"
-    return f"{which}={_show(rows[i])}"
-
-
-def _show(point: FloatArray) -> str:
-    """A point (d,) as it would be typed, the first ten coordinates of a long one."""
-    text = ", ".join(map(repr, point[:10].tolist()))
-    return f"[{text}]" if len(point) <= 10 else f"[{text}, … {len(point)} coordinates]"
-
-
-def _dimensions(dim: int) -> str:
-    return f"{dim} dimension" + ("" if dim == 1 else "s")
 
 
 def _frozen(array: FloatArray) -> FloatArray:
@@ -250,8 +196,9 @@ def _integer(value: Any, name: str, least: int) -> int:
 def _no_arm(domain: Domain, rows: FloatArray, i: int, arm: int, at: FloatArray) -> InvalidInput:
     """The error for row i of `rows`, whose nearest arm, number `arm`, is too far away."""
     return InvalidInput(
-        f"{_row(rows, i)} is not an arm of {domain!r}: the nearest is arm {arm}, {_show(at)}. "
-        "Give a row of its `points`, or use a Box if the function can be evaluated anywhere"
+        f"{row_text(rows, i)} is not an arm of {domain!r}: the nearest is arm {arm}, "
+        f"{point_text(at)}. Give a row of its `points`, or use a Box if the function can be "
+        "evaluated anywhere"
     )
 
 
@@ -291,15 +238,16 @@ class Arms(Domain):
         outside = np.flatnonzero(((rows < low) | (rows > high)).any(axis=1))
         if len(outside):
             raise InvalidInput(
-                f"{_row(rows, int(outside[0]), 'points')} lies outside the box from {_show(low)} "
-                f"to {_show(high)}: rescale, or give the box that holds all as lower= and upper="
+                f"{row_text(rows, int(outside[0]), 'points')} lies outside the box from "
+                f"{point_text(low)} to {point_text(high)}: rescale, or give the box that holds all "
+                "as lower= and upper="
             )
         order = np.lexsort(rows.T)
         same = np.flatnonzero((rows[order[1:]] == rows[order[:-1]]).all(axis=1))
         if len(same):
             i, j = sorted(order[same[0] : same[0] + 2].tolist())
             raise InvalidInput(
-                f"points[{i}] and points[{j}] are both {_show(rows[i])}: give each arm once, "
+                f"points[{i}] and points[{j}] are both {point_text(rows[i])}: give each arm once, "
                 "e.g. np.unique(points, axis=0)"
             )
         self.__dict__.update(points=_frozen(rows), dim=dim, lower=low, upper=high)
@@ -347,7 +295,7 @@ class Arms(Domain):
 
     def __repr__(self) -> str:
         plural = "" if self.size == 1 else "s"
-        return f"Arms(<{self.size} point{plural} in {_dimensions(self.dim)}>)"
+        return f"Arms(<{self.size} point{plural} in {dimensions(self.dim)}>)"
 
     def _arguments(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         return self.points, self.lower, self.upper
@@ -365,7 +313,7 @@ def _bound(bound: npt.ArrayLike, name: str, dim: int) -> FloatArray:
     array = as_floats(bound, name)
     if array.shape not in {(), (dim,)}:
         raise InvalidInput(
-            f"{name} has shape {array.shape}, but the points have {_dimensions(dim)}: "
+            f"{name} has shape {array.shape}, but the points have {dimensions(dim)}: "
             f"give one number, or an array of shape ({dim},)"
         )
     return np.broadcast_to(array, (dim,))
@@ -424,7 +372,7 @@ class Box(Domain):
         if len(far):
             i, j = map(int, far[0])
             raise InvalidInput(
-                f"{_row(rows, i)} lies outside the box: coordinate {j} must be "
+                f"{row_text(rows, i)} lies outside the box: coordinate {j} must be "
                 f"from {float(self.lower[j])!r} to {float(self.upper[j])!r}"
             )
         return moved
@@ -440,7 +388,7 @@ class Box(Domain):
         if outside.any():
             i = int(np.flatnonzero(outside.any(axis=1))[0])
             raise InvalidInput(
-                f"{_row(unit, i, 'U')} lies outside [0, 1]^{self.dim}: "
+                f"{row_text(unit, i, 'U')} lies outside [0, 1]^{self.dim}: "
                 "give unit coordinates, such as to_unit returns"
             )
         # Below 1 the product is at most the float before the rounded side, so less than the exact

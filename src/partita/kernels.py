@@ -14,13 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from numbers import Real
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
-from .domains import as_floats, as_rows
+from ._checks import as_floats, as_positive, as_rows
 from .errors import InvalidInput
 
 FloatArray = npt.NDArray[np.float64]
@@ -55,7 +54,7 @@ class Matern:
     def __init__(
         self, nu: float = 1.5, lengthscale: float | Sequence[float] | FloatArray = 0.2
     ) -> None:
-        self.__dict__.update(nu=_positive(nu, "nu"), lengthscale=_lengthscale(lengthscale))
+        self.__dict__.update(nu=as_positive("nu", nu), lengthscale=_lengthscale(lengthscale))
 
     @property
     def closed_form(self) -> int:
@@ -93,29 +92,16 @@ class Matern:
         return matern(self.nu, _distances(left, right, self.scales(left.shape[1])))
 
 
-def _positive(value: Any, name: str) -> float:
-    """`value` as a float, if it is a positive finite number."""
-    number = math.nan
-    if isinstance(value, Real) and not isinstance(value, bool):
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-    if not 0.0 < number < math.inf:
-        raise InvalidInput(f"{name}={value!r}: give a positive finite number")
-    return number
-
-
 def _lengthscale(value: Any) -> float | tuple[float, ...]:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
-        return _positive(value, "lengthscale")
+        return as_positive("lengthscale", value)
     if not value:
         raise InvalidInput(
             f"lengthscale={value!r} is empty: give a positive number, or one per dimension"
         )
-    return tuple(_positive(each, f"lengthscale[{i}]") for i, each in enumerate(value))
+    return tuple(as_positive(f"lengthscale[{i}]", each) for i, each in enumerate(value))
 
 
 def _distances(left: FloatArray, right: FloatArray, scales: FloatArray) -> FloatArray:

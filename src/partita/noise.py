@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Protocol, final, runtime_checkable
 
+from ._checks import as_number
 from .errors import InvalidInput
 
 #: How far from zero the centre of `Uniform` may be, as a part of its width: rounding, no more.
@@ -153,15 +154,15 @@ def sub_gaussian_constant(noise: Noise) -> float:
     if isinstance(given, type):
         raise InvalidInput(f"noise={given.__name__} is a class: give an instance of it")
     if isinstance(given, Real):
-        usable = 0.0 < _number(given) < math.inf
-        example = f"SubGaussian({_number(given)!r})" if usable else "SubGaussian(0.1)"
+        usable = 0.0 < as_number(given) < math.inf
+        example = f"SubGaussian({as_number(given)!r})" if usable else "SubGaussian(0.1)"
         raise InvalidInput(
             f"noise={given!r}: give a noise model, e.g. {example}. A number alone does not say "
             "whether it is a standard deviation, a range or a constant"
         )
     if not isinstance(given, Noise):
         raise InvalidInput(f"noise={given!r}: give a noise model, {models}")
-    constant = _number(given.sub_gaussian)
+    constant = as_number(given.sub_gaussian)
     if not 0.0 < constant < math.inf:
         raise InvalidInput(
             f"noise={given!r} has sub_gaussian={given.sub_gaussian!r}: "
@@ -170,20 +171,10 @@ def sub_gaussian_constant(noise: Noise) -> float:
     return constant
 
 
-def _number(value: Any) -> float:
-    """`value` as a float, nan if it is no real number."""
-    if not isinstance(value, Real) or isinstance(value, bool):
-        return math.nan
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
-
-
 def _positive(model: Any, name: str) -> float:
     """The field `name` of a noise model as a float, if it is a positive finite number."""
     given = getattr(model, name)
-    number = _number(given)
+    number = as_number(given)
     if not 0.0 < number < math.inf:
         advice = "give a positive finite number"
         if number == 0.0:
@@ -194,7 +185,7 @@ def _positive(model: Any, name: str) -> float:
 
 def _interval(model: Uniform | Bounded) -> tuple[float, float]:
     """Both ends of a noise model's interval, kept in it as floats."""
-    low, high = _number(model.low), _number(model.high)
+    low, high = as_number(model.low), as_number(model.high)
     if not (math.isfinite(low) and math.isfinite(high)):
         problem = "give two finite numbers"
     elif low > high:

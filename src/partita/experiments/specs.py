@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from partita._checks import as_positive
 from partita.domains import Grid
 from partita.errors import InvalidInput
 from partita.kernels import Matern
 from partita.noise import SubGaussian, Uniform
-from partita.policies.base import Policy, check_horizon, check_positive, check_seed
+from partita.policies.base import Policy, check_horizon, check_seed
 
 FloatArray = npt.NDArray[np.float64]
 Setting = float | int | str | bool
@@ -71,9 +72,9 @@ class ProblemSpec:
 
     def __post_init__(self) -> None:
         """Refuse what could not be built."""
-        check_positive("noise", self.noise)
+        as_positive("noise", self.noise)
         if self.norm_bound is not None:
-            check_positive("norm_bound", self.norm_bound)
+            as_positive("norm_bound", self.norm_bound)
         elif self.name != SYNTHETIC:
             raise InvalidInput(
                 f"ProblemSpec({self.name!r}): only synthetic functions have a known norm. Give "

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from partita._checks import as_floats, as_number, as_positive
 from partita._version import __version__
 from partita.cover import MAX_DIM
-from partita.domains import Arms, Box, Grid, as_floats
+from partita.domains import Arms, Box, Grid
 from partita.errors import InvalidInput, NotPending, VersionMismatch
 from partita.kernels import Matern
 
@@ -279,27 +280,9 @@ def check_seed(seed: object) -> int:
     return int(seed)
 
 
-def _as_number(value: object) -> float:
-    """A number as a float, NaN for anything else."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        return math.nan
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
-
-
-def check_positive(name: str, value: object) -> float:
-    """A positive finite number."""
-    number = _as_number(value)
-    if not 0 < number < math.inf:
-        raise InvalidInput(f"{name}={value!r}: give a positive finite number.")
-    return number
-
-
 def check_scale(name: str, value: object) -> float:
     """A positive number of a size whose square, and ratios of squares, floats can hold."""
-    number = check_positive(name, value)
+    number = as_positive(name, value)
     if not SMALLEST_SCALE <= number <= 1 / SMALLEST_SCALE:
         raise InvalidInput(
             f"{name}={value!r}: give a number from {SMALLEST_SCALE:g} to {1 / SMALLEST_SCALE:g}, "
@@ -310,7 +293,7 @@ def check_scale(name: str, value: object) -> float:
 
 def check_horizon(horizon: object) -> int:
     """A horizon of at least one step."""
-    steps = _as_number(horizon)
+    steps = as_number(horizon)
     if not 1 <= steps < math.inf or steps != int(steps):
         raise InvalidInput(
             f"horizon={horizon!r}: give the evaluations planned, a whole number of at least 1."
@@ -320,7 +303,7 @@ def check_horizon(horizon: object) -> int:
 
 def check_delta(delta: object) -> float:
     """A probability strictly between 0 and 1."""
-    number = _as_number(delta)
+    number = as_number(delta)
     if not 0 < number < 1:
         raise InvalidInput(
             f"delta={delta!r}: give the probability that a bound may fail, between 0 and 1."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from partita._checks import as_positive
 from partita.cover import Geometry, SplitRule
 from partita.domains import Arms, Box, Grid
 from partita.errors import InvalidInput
@@ -13,7 +14,7 @@ from partita.sites import tie_resolution
 from partita.widths import SingleCellWidth
 
 from ._engine import Engine
-from .base import check_delta, check_kernel, check_positive, check_scale, check_seed
+from .base import check_delta, check_kernel, check_scale, check_seed
 from .ucb import UCBPolicy
 
 #: Candidates on a box, at most.
@@ -50,7 +51,7 @@ class IGPUCB(UCBPolicy):
         self.sub_gaussian = check_scale("noise constant", sub_gaussian_constant(noise))
         self.delta = check_delta(delta)
         self.seed = check_seed(seed)
-        self.alpha = check_positive("alpha", alpha)
+        self.alpha = as_positive("alpha", alpha)
         if self.alpha < 1:
             raise InvalidInput(
                 f"alpha={alpha}: the width of IGP-UCB holds for alpha of at least 1 only."

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from partita._checks import as_positive
 from partita.cover import Geometry, SplitRule, paper_cells_per_side
 from partita.domains import Arms, Box, Grid
 from partita.errors import InvalidInput, warn_theory
@@ -24,7 +25,6 @@ from .base import (
     check_domain,
     check_horizon,
     check_kernel,
-    check_positive,
     check_scale,
     check_seed,
 )
@@ -103,7 +103,7 @@ class PiGPUCB(UCBPolicy):
                 if width == "paper"
                 else default_alpha(self.norm_bound, self.sub_gaussian, domain.dim, self.horizon)
             )
-        self.alpha = check_positive("alpha", alpha)
+        self.alpha = as_positive("alpha", alpha)
         if self.alpha < SMALLEST_ALPHA:
             raise InvalidInput(
                 f"alpha={alpha}: below {SMALLEST_ALPHA:g} rounding would drown the posterior."
