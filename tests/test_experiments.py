@@ -113,7 +113,7 @@ def test_settings_reach_the_policy():
 @pytest.mark.parametrize(
     ("make_it", "message"),
     [
-        (lambda: PolicySpec("ucb"), "igp-ucb, pi-gp-ucb-paper, pi-gp-ucb or uniform"),
+        (lambda: PolicySpec("ucb"), "unknown: give one of .*igp-ucb.*module:Class"),
         (lambda: ProblemSpec("branin"), "norm_bound"),
         (lambda: ProblemSpec("synthetic", noise=-1), "noise"),
         (lambda: ProblemSpec("mountain", norm_bound=1.0).build(0), "mountain"),

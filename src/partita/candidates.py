@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from .cover import CellKey, Geometry
 from .domains import Arms, Box, Grid
-from .fresh import CellState, FreshArms, FreshBox
+from .fresh import CellState, FreshArms, FreshBox, NoFresh
 from .kernels import Matern
 from .lattice import Lattice
 from .posterior import Plan, Posterior, Prior
@@ -46,8 +46,10 @@ class Cell:
     """A cell of the cover that has data or has been played."""
 
     __slots__ = (
+        "ceiling",
         "count",
         "distinct",
+        "floor",
         "key",
         "plan",
         "posterior",
@@ -68,9 +70,28 @@ class Cell:
         self.count = 0
         self.distinct = 0
         self.plan: Plan | None = None
+        #: Bounds on f at the candidates that were known when the cell was made, (m,) each.
+        self.ceiling: FloatArray | None = None
+        self.floor: FloatArray | None = None
         self.touched = 0
         self.row = -1  # where the choice keeps this cell (`index.Table`), with how many candidates
         self.row_size = 0
+
+    def inherit(self, ceiling: FloatArray, floor: FloatArray) -> None:
+        """Keep bounds on f at the candidates, (m,) each, beside those known already."""
+        self.ceiling = ceiling if self.ceiling is None else np.minimum(self.ceiling, ceiling)
+        self.floor = floor if self.floor is None else np.maximum(self.floor, floor)
+
+    def match_bounds(self, kept: npt.NDArray[np.intp] | None = None) -> None:
+        """Make the inherited bounds as many as the candidates: those `kept`, then none known."""
+        if self.ceiling is None or self.floor is None:
+            return
+        if kept is not None:
+            self.ceiling, self.floor = self.ceiling[kept], self.floor[kept]
+        missing = len(self.sites) - len(self.ceiling)
+        if missing > 0:
+            self.ceiling = np.append(self.ceiling, np.full(missing, np.inf))
+            self.floor = np.append(self.floor, np.full(missing, -np.inf))
 
 
 class ArmCandidates:
@@ -170,11 +191,16 @@ class BoxCandidates:
         seed: int,
         lattice: Lattice,
         mute: bool,
-        state: Callable[[CellKey], CellState],
+        state: Callable[[CellKey], CellState] | None,
     ) -> None:
-        """`state(key)` says what has become of a cell; `mute` whether cells may silence extras."""
+        """`state(key)` says what has become of a cell, None that every cell is made at once.
+
+        `mute` says whether cells may silence extras.
+        """
         self.sites = BoxSites(domain, geometry)
-        self.fresh = FreshBox(geometry, seed, state)
+        self.fresh: FreshBox | NoFresh = (
+            NoFresh() if state is None else FreshBox(geometry, seed, state)
+        )
         self.lattice = lattice
         self.closed = lattice.closed
         self._kernel = kernel
@@ -250,6 +276,7 @@ class BoxCandidates:
         cell.sites = np.append(cell.sites, site)
         priority = point_priorities(self._seed, self.sites.scaled[site : site + 1])
         cell.priority = np.append(cell.priority, priority)
+        cell.match_bounds()
         return len(cell.sites) - 1
 
     def site(self, cell: Cell, j: int) -> int:
@@ -288,6 +315,7 @@ class BoxCandidates:
             return False
         cell.silent = extras[self.sites.count[extras] > 0]
         cell.sites, cell.priority = cell.sites[: self._size], cell.priority[: self._size]
+        cell.match_bounds(np.arange(self._size))
         return True
 
     def drop(self, cell: Cell, site: int) -> bool:
@@ -295,6 +323,7 @@ class BoxCandidates:
         j = self.number(cell, site)
         if j < self._size or self.sites.count[site]:
             return False
+        cell.match_bounds(np.delete(np.arange(len(cell.sites)), j))
         cell.sites, cell.priority = np.delete(cell.sites, j), np.delete(cell.priority, j)
         return True
 

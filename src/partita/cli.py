@@ -6,9 +6,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from . import listing
 from ._version import __version__
 from .errors import PartitaError
 from .experiments import command as reproduce
+from .experiments import compare_command as compare
 
 
 def parser() -> argparse.ArgumentParser:
@@ -22,6 +24,9 @@ def parser() -> argparse.ArgumentParser:
     demo.add_argument("--dim", type=int, default=2, choices=(1, 2, 3), help="dimensions (2)")
     demo.add_argument("--horizon", type=int, default=10_000, help="evaluations (10000)")
     demo.add_argument("--seed", type=int, default=1, help="function, noise and ties (1)")
+    demo.set_defaults(run=_demo)
+    compare.add_parser(commands)
+    listing.add_parsers(commands)
     reproduce.add_parser(commands)
     return top
 
@@ -29,8 +34,11 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; its exit code."""
     options = parser().parse_args(arguments)
-    if options.command == reproduce.NAME:
-        return reproduce.run(options)
+    code: int = options.run(options)
+    return code
+
+
+def _demo(options: argparse.Namespace) -> int:
     try:
         from .demo import report
 

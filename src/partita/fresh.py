@@ -64,6 +64,27 @@ class FreshArms:
         return heap[0]
 
 
+class NoFresh:
+    """For a partition that makes every cell at once: none is ever without data and implicit."""
+
+    def __init__(self) -> None:
+        self.changed: set[int] = set()
+
+    def add_children(self, parent: CellKey) -> None:
+        """Nothing: the children are made."""
+
+    def note(self, key: CellKey) -> None:
+        """Nothing."""
+
+    def levels(self) -> Iterable[int]:
+        """No level has such cells."""
+        return ()
+
+    def peek(self, level: int) -> tuple[int, CellKey] | None:
+        """There is no such cell."""
+        return None
+
+
 @dataclass
 class _Family:
     """The cells of the first cover, or the children of one cell, in a seeded order."""

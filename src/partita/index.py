@@ -98,7 +98,7 @@ class Table:
             row,
             mean,
             std,
-            gain,
+            gain if width.counts_gain else 0.0,
             width.offset,
             width.factor,
             self._clock,

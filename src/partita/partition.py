@@ -45,8 +45,10 @@ class Partition:
         alpha: float,
         seed: int,
         lattice: Lattice | None = None,
+        explicit: bool = False,
     ) -> None:
-        """`lattice` is needed on a box."""
+        """`lattice` is needed on a box; with `explicit`, cells without data are made as well."""
+        self.explicit = explicit
         self.geometry, self.rule, self.kernel, self.alpha = geometry, rule, kernel, alpha
         self.leaves: dict[CellKey, Cell] = {}
         self.split: set[CellKey] = set()
@@ -59,7 +61,13 @@ class Partition:
             if lattice is None:
                 raise AssertionError("a box needs a lattice")
             self.candidates = BoxCandidates(
-                domain, geometry, kernel, seed, lattice, not rule.never, self.state
+                domain,
+                geometry,
+                kernel,
+                seed,
+                lattice,
+                not rule.never,
+                None if explicit else self.state,
             )
         else:
             self.candidates = ArmCandidates(domain, geometry, kernel, seed)
@@ -67,8 +75,9 @@ class Partition:
         self.fresh = self.candidates.fresh
         self.lattice = self.candidates.lattice
         if not isinstance(domain, Box):
-            for key, arms in self._first_members(np.arange(domain.size)):
-                self.candidates.give_fresh(key, arms)
+            self._grow(self._first_members(np.arange(domain.size)))
+        elif explicit:
+            self._grow([(key, np.empty(0, np.int64)) for key in geometry.first_cells()])
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -264,7 +273,12 @@ class Partition:
     def _divide(self, key: CellKey, members: IntArray) -> list[tuple[CellKey, IntArray]]:
         self.split.add(key)
         self.candidates.note_split(key)
-        return self._child_members(key, members)
+        children = self._child_members(key, members)
+        if self.explicit and self.lattice is not None:
+            filled = {child for child, _ in children}
+            keys = (self.geometry.child(key, code) for code in range(2**self.geometry.dim))
+            children += [(child, np.empty(0, np.int64)) for child in keys if child not in filled]
+        return children
 
     def _grow(self, work: list[tuple[CellKey, IntArray]], moments_only: bool = False) -> list[Cell]:
         """Make cells from (key, members), or split them at once where they are due.
@@ -277,7 +291,10 @@ class Partition:
             counts = self.sites.count[members]
             total = int(counts.sum())
             if total == 0:
-                self.candidates.give_fresh(key, members)
+                if self.explicit:
+                    made.append(self._build(key, members, moments_only=True))
+                else:
+                    self.candidates.give_fresh(key, members)
                 continue
             distinct = int(np.count_nonzero(counts))
             if self.rule.count_due(key[0], total) and distinct >= self.rule.point_limit:

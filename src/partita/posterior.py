@@ -207,8 +207,11 @@ class DensePosterior:
         if len(prior) != len(self.mean):
             self.mean, self.std = np.zeros(len(prior)), np.ones(len(prior))
         self._updates = 0
+        if moments_only and len(where) == 0:
+            self.mean[:], self.std[:], self.cov, self.gain = 0.0, 1.0, None, 0.0
+            return
         noises = self.alpha / counts
-        if moments_only and 0 < len(where) < FACTOR_FROM:
+        if moments_only and len(where) < FACTOR_FROM:
             self._fit_moments(prior, where, values, noises)
             return
         if len(where) >= FACTOR_FROM or prior.has_silent:

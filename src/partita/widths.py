@@ -1,15 +1,17 @@
 """Confidence widths β: how many posterior standard deviations the bounds on f are wide.
 
 Every width here is β = offset + factor·√(γ + constant(level) + clock(t)), with γ the information
-gain of a cell: compiled loops compute it from these four. `drifts` says whether it depends on t; if
-so it grows with t, and by no more for γ > 0 than for γ = 0.
+gain of a cell, or 0 where the width does not count it: compiled loops compute it from these four.
+`drifts` says whether it depends on t; if so it grows with t, and by no more for γ > 0 than for
+γ = 0.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from .cover import cell_exponent
 
@@ -18,6 +20,11 @@ class Width(Protocol):
     """What a policy needs of a confidence width."""
 
     drifts: bool
+
+    @property
+    def counts_gain(self) -> bool:
+        """Whether γ is part of it."""
+        ...
 
     @property
     def offset(self) -> float:
@@ -40,7 +47,8 @@ class Width(Protocol):
 
 def width_of(width: Width, gain: float, level: int, t: int) -> float:
     """β of a cell with information gain `gain` at a level, for choosing the t-th point."""
-    root = math.sqrt(gain + width.constant(level) + width.clock(t))
+    counted = gain if width.counts_gain else 0.0
+    root = math.sqrt(counted + width.constant(level) + width.clock(t))
     return width.offset + width.factor * root
 
 
@@ -59,6 +67,7 @@ class PaperWidth:
     dim: int
     nu: float
     drifts: bool = True
+    counts_gain: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self.offset = self.norm_bound
@@ -87,6 +96,7 @@ class SingleCellWidth:
     sub_gaussian: float
     delta: float
     drifts: bool = False
+    counts_gain: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self.offset = self.norm_bound
@@ -121,6 +131,7 @@ class MixtureWidth:
     first_cells: int
     drifts: bool = False
     _known: list[float] = field(default_factory=list, repr=False)
+    counts_gain: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self.offset = 0.0
@@ -146,3 +157,76 @@ class MixtureWidth:
     def clock(self, t: int) -> float:
         """Nothing: this width does not depend on t."""
         return 0.0
+
+
+@dataclass
+class FixedWidth:
+    """The same β for ever, such as KernelUCB's η/√α. Valko et al. 2013."""
+
+    value: float
+    drifts: bool = False
+    counts_gain: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        self.offset = self.value
+        self.factor = 0.0
+
+    def constant(self, level: int) -> float:
+        """Nothing."""
+        return 0.0
+
+    def clock(self, t: int) -> float:
+        """Nothing."""
+        return 0.0
+
+
+@dataclass
+class BayesianWidth:
+    """β_t = a √(2 log(|D| t² π²/(6δ))) for f ~ GP(0, a²k) on |D| arms.
+
+    Srinivas et al. 2010, Theorem 1.
+    """
+
+    amplitude: float
+    arms: int
+    delta: float
+    drifts: bool = True
+    counts_gain: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        self.offset = 0.0
+        self.factor = self.amplitude * math.sqrt(2.0)
+
+    def constant(self, level: int) -> float:
+        """log(|D| π²/(6δ))."""
+        return math.log(self.arms) + math.log(math.pi**2 / 6) - math.log(self.delta)
+
+    def clock(self, t: int) -> float:
+        """2 log t."""
+        return 2.0 * math.log(t)
+
+
+@dataclass
+class SrinivasWidth:
+    """β_t = √(2B² + 300 γ_t log³(t/δ)) for ‖f‖ ≤ B. Srinivas et al. 2010, Theorem 3.
+
+    `largest_gain(t)` bounds γ_t, the most that t observations can tell.
+    """
+
+    norm_bound: float
+    delta: float
+    largest_gain: Callable[[int], float]
+    drifts: bool = True
+    counts_gain: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        self.offset = 0.0
+        self.factor = 1.0
+
+    def constant(self, level: int) -> float:
+        """2B²."""
+        return 2.0 * self.norm_bound**2
+
+    def clock(self, t: int) -> float:
+        """300 γ_t log³(t/δ)."""
+        return 300.0 * self.largest_gain(t) * math.log(t / self.delta) ** 3

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from partita.errors import InvalidInput, PartitaError
@@ -40,6 +41,17 @@ def add_parser(commands: Any) -> None:
         metavar="NAME",
         help="of igp-ucb, pi-gp-ucb-paper, pi-gp-ucb, uniform (the first three)",
     )
+    add_running_options(parser, "results")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="all within two minutes: 5 runs, and IGP-UCB in three dimensions for 1,000 steps only",
+    )
+    parser.set_defaults(run=run)
+
+
+def add_running_options(parser: argparse.ArgumentParser, out: str) -> None:
+    """Options of every command that makes runs: how, and the folder they are kept in."""
     parser.add_argument("--jobs", type=int, metavar="N", help="runs at once (one a core)")
     parser.add_argument(
         "--backend",
@@ -48,20 +60,18 @@ def add_parser(commands: Any) -> None:
         help="where runs are made: loky, the cores of this machine (default), or dask or ray, a "
         "cluster (DASK_SCHEDULER_ADDRESS or RAY_ADDRESS says which)",
     )
-    parser.add_argument(
-        "--out", default="results", metavar="DIR", help="folder of the results (results)"
-    )
-    parser.add_argument(
-        "--quick",
-        action="store_true",
-        help="all within two minutes: 5 runs, and IGP-UCB in three dimensions for 1,000 steps only",
-    )
+    parser.add_argument("--out", default=out, metavar="DIR", help=f"folder of the results ({out})")
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the command; its exit code. Errors are one line on stderr."""
+    return guarded(_reproduce, options)
+
+
+def guarded(command: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
+    """Run a command; its exit code. Errors are one line on stderr."""
     try:
-        return _reproduce(options)
+        return command(options)
     except KeyboardInterrupt:
         sys.stderr.write("partita: stopped before anything was run.\n")
         return INTERRUPTED

@@ -11,9 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from . import compare
 from .optional import require
 from .paper import FUNCTIONS, Plan
+from .specs import PolicySpec, ProblemSpec
 from .summary import Band, band, smooth
+from .table import runs_text
 from .trace import Trace
 
 FloatArray = npt.NDArray[np.float64]
@@ -24,7 +27,13 @@ COLOURS = {
     "pi-gp-ucb-paper": "#0072B2",
     "pi-gp-ucb": "#009E73",
     "uniform": "#777777",
+    "pi-gp-ts": "#CC79A7",
+    "gp-ucb": "#E69F00",
+    "hoo": "#56B4E9",
 }
+#: For any other policy of a comparison, in turn, then the same dashed.
+_FURTHER = ("#8B4513", "#6A3D9A", "#B8A600", "#1F3B73", "#A01C3C", "#2F6B3A")
+_DASHES: tuple[Any, ...] = ("solid", (0, (5, 1.5)), (0, (1.5, 1.2)))
 #: Width of the top hat that smooths single steps. Janz et al. 2020, figure 1.
 TOP_HAT = 200
 #: Points a line is drawn with.
@@ -38,6 +47,8 @@ _SHORT = {
     "igp-ucb": "IGP-UCB",
     "pi-gp-ucb-paper": "π-GP-UCB (paper)",
     "pi-gp-ucb": "π-GP-UCB (Partita)",
+    "pi-gp-ucb-tight": "π-GP-UCB (tightened)",
+    "pi-gp-ts": "Thompson (partition)",
     "uniform": "uniform sampling",
 }
 _STYLE = {
@@ -61,12 +72,26 @@ _STYLE = {
 }
 
 
+class Look(NamedTuple):
+    """How a policy is drawn."""
+
+    label: str
+    colour: str
+    dashes: Any = "solid"
+    width: float = 1.8
+
+
 class Line(NamedTuple):
     """What is drawn of a policy: a band over steps."""
 
-    policy: str
+    look: Look
     steps: FloatArray
     values: Band
+
+
+LOOKS = {name: Look(_SHORT[name], COLOURS[name]) for name in COLOURS if name in _SHORT} | {
+    _UNIFORM: Look(_SHORT[_UNIFORM], COLOURS[_UNIFORM], (0, (4, 3)), 1.2)
+}
 
 
 def figure1(plan: Plan, traces: Mapping[str, Sequence[Trace]]) -> dict[str, bytes]:
@@ -79,15 +104,15 @@ def figure1(plan: Plan, traces: Mapping[str, Sequence[Trace]]) -> dict[str, byte
         axes = figure.subplots(1, 3)
         figure.subplots_adjust(left=0.05, right=0.885, top=0.71, bottom=0.12, wspace=0.72)
         so_far, of_step, time = axes
-        lines = [_straight(name, plan.horizon, 0.0, uniform) for name in yardstick]
-        lines += [_line(p, [t.cumulative_regret for t in g]) for p, g in traces.items()]
+        lines = [_straight(LOOKS[name], plan.horizon, 0.0, uniform) for name in yardstick]
+        lines += [_line(LOOKS[p], [t.cumulative_regret for t in g]) for p, g in traces.items()]
         _draw(so_far, lines, plan.horizon)
         _head(so_far, "Regret so far", "sum of (best value − value played)")
-        lines = [_straight(name, plan.horizon, uniform, 0.0) for name in yardstick]
-        lines += [_line(p, [t.regret for t in g], width) for p, g in traces.items()]
+        lines = [_straight(LOOKS[name], plan.horizon, uniform, 0.0) for name in yardstick]
+        lines += [_line(LOOKS[p], [t.regret for t in g], width) for p, g in traces.items()]
         _draw(of_step, lines, plan.horizon)
         _head(of_step, "Regret of a step", f"best value − value played, mean of {width} steps")
-        lines = [_line(p, [1e6 * t.seconds for t in g], width) for p, g in traces.items()]
+        lines = [_line(LOOKS[p], [1e6 * t.seconds for t in g], width) for p, g in traces.items()]
         _draw(time, [_without_band(line) for line in lines], plan.horizon, log=True)
         _head(time, "Time of a step", f"microseconds, mean of {width} steps")
         for panel in axes:
@@ -109,7 +134,7 @@ def figure2(plan: Plan, traces: Mapping[tuple[str, str], Sequence[Trace]]) -> di
         figure.subplots_adjust(wspace=0.52, hspace=0.4)
         for panel, (name, title) in zip(axes.flat, FUNCTIONS.items(), strict=True):
             groups = {p: group for (f, p), group in traces.items() if f == name}
-            lines = [_line(p, [t.cumulative_regret for t in g]) for p, g in groups.items()]
+            lines = [_line(LOOKS[p], [t.cumulative_regret for t in g]) for p, g in groups.items()]
             _draw(panel, lines, plan.horizon)
             uniform = next(iter(groups.values()))[0].uniform_regret * plan.horizon
             _head(panel, title, f"uniform sampling loses {uniform:,.0f}")
@@ -123,22 +148,81 @@ def figure2(plan: Plan, traces: Mapping[tuple[str, str], Sequence[Trace]]) -> di
         )
 
 
+def comparison(
+    plan: compare.Plan, traces: Mapping[tuple[ProblemSpec, PolicySpec], Sequence[Trace]]
+) -> dict[str, bytes]:
+    """Regret of every policy, a panel a problem."""
+    looks = _looks(plan.policies)
+    panels = len(plan.problems)
+    columns = 1 if panels == 1 else 2
+    rows = -(-panels // columns)
+    tall = max(3.4, 0.21 * len(plan.policies) + 0.6)
+    width, height = (8.4 if columns == 1 else 13.2), rows * (tall + 0.95) + 1.15
+    with _drawing() as new_figure:
+        figure = new_figure((width, height))
+        axes = figure.subplots(rows, columns, squeeze=False)
+        figure.subplots_adjust(
+            left=0.6 / width,
+            right=1 - 2.5 / width,
+            top=1 - 1.5 / height,
+            bottom=0.55 / height,
+            wspace=0.75,
+            hspace=0.95 / tall,
+        )
+        for panel in axes.flat[panels:]:
+            panel.set_visible(False)
+        for panel, problem in zip(axes.flat, plan.problems, strict=False):
+            groups = {p: traces[problem, p] for p in plan.policies if (problem, p) in traces}
+            lines = [_line(looks[p], [t.regret_so_far for t in g]) for p, g in groups.items()]
+            if all(p.name != _UNIFORM for p in groups):
+                lines.insert(0, _straight(LOOKS[_UNIFORM], plan.horizon, 0.0, 1 / plan.horizon))
+            _draw(panel, lines, plan.horizon, gap=min(_LABEL_GAP, 0.21 / tall))
+            _head(panel, compare.title(problem), "regret, of what uniform sampling loses in all")
+            panel.set_xlabel("evaluations")
+        return _saved(
+            figure,
+            "Regret of each policy",
+            "Sum of (best value − value played), as a fraction of what uniform sampling loses in "
+            f"all evaluations. {runs_text(plan.runs)} of {plan.horizon:,} evaluations each. "
+            f"{_BANDS}",
+        )
+
+
+def _looks(policies: Sequence[PolicySpec]) -> dict[PolicySpec, Look]:
+    """A look for every policy of a comparison, no two alike."""
+    looks: dict[PolicySpec, Look] = {}
+    others = 0
+    for policy in policies:
+        text = _SHORT.get(policy.name) if not policy.settings else None
+        text = textwrap.shorten(text or compare.label(policy), 28, placeholder="…")
+        known = COLOURS.get(policy.name)
+        if known is not None and all(look.colour != known for look in looks.values()):
+            uniform = LOOKS[_UNIFORM]
+            look = Look(text, known)
+            looks[policy] = uniform if policy.name == _UNIFORM else look
+        else:
+            round_, place = divmod(others, len(_FURTHER))
+            looks[policy] = Look(text, _FURTHER[place], _DASHES[round_ % len(_DASHES)])
+            others += 1
+    return looks
+
+
 def _of_runs(plan: Plan) -> str:
-    return f"{plan.runs} run{'s' * (plan.runs > 1)} of {plan.horizon:,} evaluations"
+    return f"{runs_text(plan.runs)} of {plan.horizon:,} evaluations"
 
 
-def _line(policy: str, values: Sequence[npt.NDArray[np.floating]], width: int = 1) -> Line:
+def _line(look: Look, values: Sequence[npt.NDArray[np.floating]], width: int = 1) -> Line:
     """Mean and interval over runs, values (runs, T), smoothed; about 500 steps are kept."""
     rows = smooth(values, width)
     n = rows.shape[1]
     kept = np.unique(np.linspace(0, n - 1, min(n, _POINTS)).round().astype(int))
-    return Line(policy, kept + (width + 1) / 2, band(rows[:, kept]))
+    return Line(look, kept + (width + 1) / 2, band(rows[:, kept]))
 
 
-def _straight(policy: str, horizon: int, start: float, slope: float) -> Line:
+def _straight(look: Look, horizon: int, start: float, slope: float) -> Line:
     """What is known without a run."""
     steps = np.array([0.0, horizon])
-    return _without_band(Line(policy, steps, Band(start + slope * steps, steps)))
+    return _without_band(Line(look, steps, Band(start + slope * steps, steps)))
 
 
 def _without_band(line: Line) -> Line:
@@ -146,14 +230,15 @@ def _without_band(line: Line) -> Line:
     return line._replace(values=Band(mean, np.full(len(mean), np.nan)))
 
 
-def _draw(panel: Any, lines: Sequence[Line], horizon: int, log: bool = False) -> None:
+def _draw(
+    panel: Any, lines: Sequence[Line], horizon: int, log: bool = False, gap: float = _LABEL_GAP
+) -> None:
     """Draw lines with their bands and names from the first evaluation to the last."""
     highest = 0.0
     for line in lines:
         mean, half = line.values
-        colour, dashed = COLOURS[line.policy], line.policy == _UNIFORM
-        style = {"linewidth": 1.2, "linestyle": (0, (4, 3))} if dashed else {"linewidth": 1.8}
-        panel.plot(line.steps, mean, color=colour, **style)
+        look, colour = line.look, line.look.colour
+        panel.plot(line.steps, mean, color=colour, linestyle=look.dashes, linewidth=look.width)
         highest = max(highest, float(mean.max()))
         if np.isfinite(half).all():
             low, high = mean - half, mean + half
@@ -172,7 +257,7 @@ def _draw(panel: Any, lines: Sequence[Line], horizon: int, log: bool = False) ->
     panel.set_xlim(0, horizon)
     panel.locator_params(axis="x", nbins=5)
     panel.xaxis.set_major_formatter("{x:,.0f}")
-    _name_lines(panel, lines)
+    _name_lines(panel, lines, gap)
 
 
 def _head(panel: Any, title: str, text: str) -> None:
@@ -180,19 +265,18 @@ def _head(panel: Any, title: str, text: str) -> None:
     panel.text(0, 1.025, text, transform=panel.transAxes, color="#777777", va="bottom", fontsize=9)
 
 
-def _name_lines(panel: Any, lines: Sequence[Line]) -> None:
+def _name_lines(panel: Any, lines: Sequence[Line], gap: float) -> None:
     """Write each line's name at its end, moved apart where they would overlap."""
     to_panel = panel.transData + panel.transAxes.inverted()
     ends = [float(to_panel.transform((0, line.values.mean[-1]))[1]) for line in lines]
     order = np.argsort(ends, kind="stable")
-    for i, height in zip(order, spread([ends[i] for i in order], _LABEL_GAP), strict=True):
-        line = lines[i]
+    for i, height in zip(order, spread([ends[i] for i in order], gap), strict=True):
         panel.text(
             1.02,
             height,
-            _SHORT[line.policy],
+            lines[i].look.label,
             transform=panel.transAxes,
-            color=COLOURS[line.policy],
+            color=lines[i].look.colour,
             va="center",
             fontsize=9,
         )

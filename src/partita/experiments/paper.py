@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from partita.errors import InvalidInput
 
-from .specs import POLICIES, PolicySpec, ProblemSpec, Task
+from .specs import PolicySpec, ProblemSpec, Task
 
 EXPERIMENTS = ("table1", "figure1", "figure2")
 #: What is compared unless asked otherwise: the paper's two, and our default.
@@ -73,12 +73,16 @@ class Plan:
             if dim not in DIMS:
                 raise InvalidInput(f"--dims {dim}: Table 1 has dimensions 1, 2 and 3.")
         for name in self.policies:
-            PolicySpec(name)
+            if name not in LABELS:
+                raise InvalidInput(
+                    f"policy {name!r} is not of the paper's experiments: give {', '.join(LABELS)}. "
+                    "`partita compare` runs every other."
+                )
         if not self.dims or not self.policies:
             raise InvalidInput("--dims, --policies: give at least one.")
         # Each once, in the order of the table, whatever order they were given in.
         object.__setattr__(self, "dims", tuple(d for d in DIMS if d in self.dims))
-        object.__setattr__(self, "policies", tuple(p for p in POLICIES if p in self.policies))
+        object.__setattr__(self, "policies", tuple(p for p in LABELS if p in self.policies))
 
 
 def synthetic(dim: int) -> ProblemSpec:

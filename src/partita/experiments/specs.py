@@ -6,18 +6,20 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from partita._checks import as_positive
-from partita.domains import Grid
+from partita.domains import Box, Grid
 from partita.errors import InvalidInput
 from partita.kernels import Matern
 from partita.noise import SubGaussian, Uniform
+from partita.policies import registry
 from partita.policies.base import Policy, check_horizon, check_seed
+from partita.policies.construct import construct
+from partita.policies.registry import Method
+from partita.problems import RKHSFunction, average, get
 
 FloatArray = npt.NDArray[np.float64]
 Setting = float | int | str | bool
@@ -28,23 +30,31 @@ SYNTHETIC = "synthetic"
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A function on a grid, and what the policies are told of it."""
+    """A function on a grid or on the unit box, and what the policies are told of it."""
 
-    domain: Grid
+    domain: Grid | Box
     kernel: Matern
     norm_bound: float
     half_width: float
+    #: f at points of the unit cube, (n, d) → (n,).
+    function: Callable[[FloatArray], FloatArray]
+    #: The largest value, and the mean over the domain.
+    best: float
+    mean: float
+    #: f at the arms of a grid, (N,); empty on a box.
     values: FloatArray
 
-    @cached_property
+    @property
     def uniform_regret(self) -> float:
         """What one play of uniform sampling loses, in expectation: f* − mean f."""
-        return float(self.values.max() - self.values.mean())
+        return self.best - self.mean
 
 
 @dataclass(frozen=True)
 class ProblemSpec:
     """A problem by name. The function is defined on [0, 1]^d and played on a regular grid of it.
+
+    Or, if `continuous`, on all of it.
 
     Parameters
     ----------
@@ -60,6 +70,8 @@ class ProblemSpec:
         B. Default: the exact norm of a synthetic function.
     nu, lengthscale : float
         The Matérn kernel of the policies, and of a synthetic function.
+    continuous : bool
+        Whether the domain is the box itself, and `side` means nothing.
     """
 
     name: str
@@ -69,6 +81,7 @@ class ProblemSpec:
     norm_bound: float | None = None
     nu: float = 1.5
     lengthscale: float = 0.2
+    continuous: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what could not be built."""
@@ -83,21 +96,32 @@ class ProblemSpec:
 
     def build(self, seed: int) -> Problem:
         """The problem of one run: the same for every policy."""
-        domain = Grid(self.side, dim=self.dim)
         kernel = Matern(self.nu, self.lengthscale)
         norm_bound = self.norm_bound
+        function: Callable[[FloatArray], FloatArray]
+        values = np.empty(0)
         if self.name == SYNTHETIC:
-            from partita.problems import RKHSFunction
-
             f = RKHSFunction.sample(self.dim, kernel, seed=seed)
-            values = f(domain.points)
             norm_bound = f.norm if norm_bound is None else norm_bound
+            function = f
+            if not self.continuous:
+                values = f(Grid(self.side, dim=self.dim).points)
         else:
-            from partita.problems.functions import get
-
-            values = get(self.name, self.dim).on_grid(self.side)
+            known = get(self.name, self.dim)
+            function = known.unit
+            if not self.continuous:
+                values = known.on_grid(self.side)
         assert norm_bound is not None
-        return Problem(domain, kernel, float(norm_bound), self.noise, np.asarray(values))
+        if not self.continuous:
+            domain: Grid | Box = Grid(self.side, dim=self.dim)
+            best, mean = float(values.max()), float(values.mean())
+        else:
+            domain = Box(np.zeros(self.dim), np.ones(self.dim))
+            best = f.maximum() if self.name == SYNTHETIC else 1.0
+            mean = average(function, self.dim)
+        return Problem(
+            domain, kernel, float(norm_bound), self.noise, function, best, mean, np.asarray(values)
+        )
 
     @property
     def arms(self) -> int:
@@ -105,73 +129,17 @@ class ProblemSpec:
         return int(self.side**self.dim)
 
 
-Builder = Callable[[Problem, int, int, dict[str, Any]], Policy]
-
-
-def _igp_ucb(problem: Problem, horizon: int, seed: int, settings: dict[str, Any]) -> Policy:
-    from partita.policies.igp_ucb import IGPUCB
-
-    given = {"alpha": 1.0, "noise": SubGaussian(problem.half_width), **settings}
-    return IGPUCB(
-        problem.domain, kernel=problem.kernel, norm_bound=problem.norm_bound, seed=seed, **given
-    )
-
-
-def _pi_gp_ucb_paper(problem: Problem, horizon: int, seed: int, settings: dict[str, Any]) -> Policy:
-    from partita.policies.pi_gp_ucb import PiGPUCB
-
-    given = {"alpha": 1.0, "noise": SubGaussian(problem.half_width), **settings}
-    return PiGPUCB.paper(
-        problem.domain,
-        horizon=horizon,
-        kernel=problem.kernel,
-        norm_bound=problem.norm_bound,
-        seed=seed,
-        **given,
-    )
-
-
-def _pi_gp_ucb(problem: Problem, horizon: int, seed: int, settings: dict[str, Any]) -> Policy:
-    from partita.policies.pi_gp_ucb import PiGPUCB
-
-    given = {"noise": Uniform(-problem.half_width, problem.half_width), **settings}
-    return PiGPUCB(
-        problem.domain,
-        horizon=horizon,
-        kernel=problem.kernel,
-        norm_bound=problem.norm_bound,
-        seed=seed,
-        **given,
-    )
-
-
-def _uniform(problem: Problem, horizon: int, seed: int, settings: dict[str, Any]) -> Policy:
-    from partita.policies.uniform import UniformSampling
-
-    return UniformSampling(problem.domain, seed=seed, **settings)
-
-
-_BUILDERS: dict[str, Builder] = {
-    "igp-ucb": _igp_ucb,
-    "pi-gp-ucb-paper": _pi_gp_ucb_paper,
-    "pi-gp-ucb": _pi_gp_ucb,
-    "uniform": _uniform,
-}
-#: The names a policy can be given by.
-POLICIES = tuple(_BUILDERS)
-
-
 @dataclass(frozen=True)
 class PolicySpec:
-    """A policy by name, with the paper's settings unless others are given.
+    """A policy by name, with the settings of `partita.policies.registry` unless others are given.
 
     "igp-ucb" and "pi-gp-ucb-paper" are told what the paper's experiments tell them: α = 1, and the
-    noise as SubGaussian(its half-width). "pi-gp-ucb" is Partita's default, told that the noise is
-    uniform. "uniform" is uniform sampling.
+    noise as SubGaussian(its half-width). All others are told that the noise is uniform.
 
     Parameters
     ----------
     name : str
+        One that the registry knows, or "module:Class" for a policy of your own.
     settings : pairs of a name and a value
         Further arguments of the policy, such as (("delta", 0.05),).
     """
@@ -181,15 +149,27 @@ class PolicySpec:
 
     def __post_init__(self) -> None:
         """Refuse what could not be built."""
-        if self.name not in _BUILDERS:
-            raise InvalidInput(f"policy {self.name!r} is unknown: give {_words(POLICIES)}.")
+        self.method  # noqa: B018
+
+    @property
+    def method(self) -> Method:
+        """What the registry knows of it."""
+        return registry.get(self.name)
 
     def build(self, problem: Problem, horizon: int, seed: int) -> Policy:
-        """The policy at the start of a run."""
-        try:
-            return _BUILDERS[self.name](problem, horizon, seed, dict(self.settings))
-        except TypeError as error:
-            raise InvalidInput(f"{self}: {error}.") from error
+        """The policy at the start of a run, told what its signature names."""
+        method, width = self.method, problem.half_width
+        maker: Callable[..., Policy] = registry.maker_of(self.name)
+        return construct(
+            maker,
+            problem.domain,
+            horizon=horizon,
+            kernel=problem.kernel,
+            norm_bound=problem.norm_bound,
+            noise=SubGaussian(width) if method.sub_gaussian else Uniform(-width, width),
+            seed=seed,
+            settings={**method.settings, **dict(self.settings)},
+        )
 
 
 @dataclass(frozen=True)
@@ -208,17 +188,16 @@ class Task:
 
     def as_json(self) -> str:
         """The task as text, the same for equal tasks."""
-        return json.dumps(asdict(self), sort_keys=True)
+        content = asdict(self)
+        digest = registry.source_digest(self.policy.name)
+        if digest:
+            content["source"] = digest
+        return json.dumps(content, sort_keys=True)
 
     def file_name(self) -> str:
         """A readable name that no other task has."""
         problem, policy = self.problem, self.policy
         digest = hashlib.sha256(self.as_json().encode()).hexdigest()[:8]
-        return (
-            f"{problem.name}-{problem.dim}d_{policy.name}_T{self.horizon}_seed{self.seed:02d}_"
-            f"{digest}.npz"
-        )
-
-
-def _words(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:-1]) + " or " + names[-1]
+        where = f"{problem.name}-{problem.dim}d{'-box' * problem.continuous}"
+        name = "".join(c if c.isalnum() or c in "-_" else "-" for c in policy.name)
+        return f"{where}_{name}_T{self.horizon}_seed{self.seed:02d}_{digest}.npz"

@@ -32,7 +32,7 @@ _ARRAYS = {
     "cells": np.int32,
     "information_gain": np.float64,
 }
-_NUMBERS = ("setup_seconds", "uniform_regret")
+_NUMBERS = ("setup_seconds", "simple_regret", "uniform_regret")
 #: A temporary file this old (in seconds) was left by a process that was killed.
 _STALE = 3600.0
 

@@ -9,7 +9,7 @@ from partita._version import __version__
 
 from .paper import LABELS, PUBLISHED, Plan
 from .progress import duration
-from .summary import Entry, Estimate, entry
+from .summary import Entry, entry
 from .trace import Trace
 
 _MARKS = "†‡§"
@@ -34,9 +34,9 @@ def render(plan: Plan, traces: Mapping[tuple[int, str], Sequence[Trace]]) -> str
         rows.append(row)
     lines = [
         f"Table 1 of Janz, Burt & González (2020), made by Partita {__version__}: "
-        f"T = {plan.horizon:,}, {_runs(plan.runs)} each, 30^d arms, noise uniform on [−1, 1].",
+        f"T = {plan.horizon:,}, {runs_text(plan.runs)} each, 30^d arms, noise uniform on [−1, 1].",
         "",
-        *_aligned([header, *rows]),
+        *aligned([header, *rows]),
         "",
         "Regret: the mean over runs of R_T / (T (f* − mean f)), a fraction of what uniform "
         "sampling loses on the same function; ± half of Student’s 95 % confidence interval.",
@@ -50,22 +50,25 @@ def render(plan: Plan, traces: Mapping[tuple[int, str], Sequence[Trace]]) -> str
 def _cell(e: Entry, plan: Plan, notes: dict[str, str]) -> str:
     mark = ""
     if (e.horizon, e.runs) != (plan.horizon, plan.runs):
-        note = f"T = {e.horizon:,}, {_runs(e.runs)}."
+        note = f"T = {e.horizon:,}, {runs_text(e.runs)}."
         mark = " " + notes.setdefault(note, _MARKS[len(notes)])
-    return f"{_estimate(e.regret)}, {duration(e.seconds)}{mark}"
+    return f"{estimate(*e.regret)}, {duration(e.seconds)}{mark}"
 
 
-def _estimate(e: Estimate) -> str:
-    digits = 2 if math.isnan(e.half_width) or e.half_width >= 0.0095 else 3
-    text = f"{e.mean:.{digits}f}"
-    return text if math.isnan(e.half_width) else f"{text} ± {e.half_width:.{digits}f}"
+def estimate(mean: float, half_width: float) -> str:
+    """A mean and its interval, to the digits that mean something: 0.13 ± 0.08, 0.512."""
+    digits = 2 if math.isnan(half_width) or half_width >= 0.0095 else 3
+    text = f"{mean:.{digits}f}"
+    return text if math.isnan(half_width) else f"{text} ± {half_width:.{digits}f}"
 
 
-def _runs(number: int) -> str:
+def runs_text(number: int) -> str:
+    """How many runs, in words."""
     return f"{number} run{'s' * (number > 1)}"
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a Markdown table, columns aligned; the first row is its head."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ["| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in rows]
     return [lines[0], "| " + " | ".join("-" * width for width in widths) + " |", *lines[1:]]

@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from partita._threads import one_thread
+from partita.domains import Grid
+from partita.errors import PartitaError
 from partita.policies.base import Policy
 from partita.policies.ucb import UCBPolicy
 
@@ -27,6 +29,10 @@ SAMPLES = 200
 _NOISE_STREAM = 1
 
 
+class PolicyFailed(PartitaError, RuntimeError):
+    """A policy raised an error in a run."""
+
+
 @dataclass(frozen=True, eq=False)
 class Trace:
     """What happened in one run of T steps; s ≤ 200 of them are sampled.
@@ -37,7 +43,7 @@ class Trace:
     regret : (T,) float32
         f* − f(x_t), without noise; f* is the best arm's value.
     choices : (T,) int32
-        The number of the arm played.
+        The number of the arm played; −1 on a box.
     seconds : (T,) float32
         Time of the step's ask and tell.
     sampled : (s,) int32
@@ -48,6 +54,8 @@ class Trace:
         Σ_A γ_A over the cover.
     setup_seconds : float
         Time it took to make the policy.
+    simple_regret : float
+        f* − f(x̂), x̂ the point that the policy recommends at the end.
     uniform_regret : float
         What a play of uniform sampling loses in expectation, f* − mean f.
     """
@@ -60,12 +68,18 @@ class Trace:
     cells: SmallInts
     information_gain: FloatArray
     setup_seconds: float
+    simple_regret: float
     uniform_regret: float
 
     @property
     def cumulative_regret(self) -> FloatArray:
         """R_t = Σ_{s ≤ t} (f* − f(x_s)), (T,)."""
         return np.cumsum(self.regret, dtype=np.float64)
+
+    @property
+    def regret_so_far(self) -> FloatArray:
+        """R_t as a fraction of what uniform sampling loses in all T steps, (T,)."""
+        return self.cumulative_regret / (len(self.regret) * self.uniform_regret)
 
     @property
     def regret_fraction(self) -> float:
@@ -93,8 +107,7 @@ def run(policy: PolicySpec, problem: ProblemSpec, horizon: int, seed: int) -> Tr
 def _play(task: Task, problem: Problem, steps: int | None = None) -> Trace:
     """A run, or its first steps."""
     horizon = task.horizon if steps is None else min(steps, task.horizon)
-    values, best = problem.values, float(problem.values.max())
-    arm_of = {point.tobytes(): arm for arm, point in enumerate(problem.domain.points)}
+    look_up = _Values(problem)
     random = np.random.default_rng([task.seed, _NOISE_STREAM])
     noise = random.uniform(-problem.half_width, problem.half_width, horizon)
     sampled = sample_steps(horizon)
@@ -105,21 +118,27 @@ def _play(task: Task, problem: Problem, steps: int | None = None) -> Trace:
     begin = time.perf_counter()
     policy = task.policy.build(problem, task.horizon, task.seed)
     setup_seconds = time.perf_counter() - begin
-    samples = 0
-    for t in range(horizon):
-        begin = time.perf_counter()
-        x = policy.ask()
-        asked = time.perf_counter() - begin
-        arm = arm_of[x.tobytes()]
-        value = float(values[arm])
-        begin = time.perf_counter()
-        policy.tell(x, value + float(noise[t]))
-        seconds[t] = asked + time.perf_counter() - begin
-        regret[t] = best - value
-        choices[t] = arm
-        if t + 1 == sampled[samples]:
-            cells[samples], gain[samples] = _look(policy)
-            samples += 1
+    samples = t = 0
+    try:
+        for t in range(horizon):
+            begin = time.perf_counter()
+            x = policy.ask()
+            asked = time.perf_counter() - begin
+            arm, value = look_up(x)
+            begin = time.perf_counter()
+            policy.tell(x, value + float(noise[t]))
+            seconds[t] = asked + time.perf_counter() - begin
+            regret[t] = problem.best - value
+            choices[t] = arm
+            if t + 1 == sampled[samples]:
+                cells[samples], gain[samples] = _look(policy)
+                samples += 1
+        recommended = look_up(policy.recommend().x)[1]
+    except Exception as error:
+        raise PolicyFailed(
+            f"{task.policy.name} failed on {task.problem.name} (seed {task.seed}) at step {t + 1}: "
+            f"{type(error).__name__}: {error}"
+        ) from error
     return Trace(
         task=task,
         regret=regret,
@@ -129,8 +148,27 @@ def _play(task: Task, problem: Problem, steps: int | None = None) -> Trace:
         cells=cells,
         information_gain=gain,
         setup_seconds=setup_seconds,
+        simple_regret=problem.best - recommended,
         uniform_regret=problem.uniform_regret,
     )
+
+
+class _Values:
+    """f without noise at what a policy asks for, and which arm that is."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        points = problem.domain.points if isinstance(problem.domain, Grid) else ()
+        self._arms = {point.tobytes(): arm for arm, point in enumerate(points)}
+
+    def __call__(self, x: FloatArray) -> tuple[int, float]:
+        domain = self._problem.domain
+        if not isinstance(domain, Grid):
+            return -1, float(self._problem.function(domain.check(x[None, :]))[0])
+        arm = self._arms.get(x.tobytes())
+        if arm is None:  # an equal point in other bits, or none: the domain says
+            arm = int(domain.index_of(np.asarray(x, dtype=float)[None, :])[0])
+        return arm, float(self._problem.values[arm])
 
 
 def sample_steps(horizon: int) -> SmallInts:
@@ -151,6 +189,6 @@ def _look(policy: Policy) -> tuple[int, float]:
 def _warm_up(policy: PolicySpec, problem: ProblemSpec, horizon: int) -> None:
     """Load compiled code before anything is timed, by two short runs."""
     import_module("scipy.linalg")
-    coarse = ProblemSpec("synthetic", dim=problem.dim, side=6)
+    coarse = ProblemSpec("synthetic", dim=problem.dim, side=4, continuous=problem.continuous)
     _play(Task(policy, coarse, 60, 0), coarse.build(0))
     _play(Task(policy, problem, horizon, 0), problem.build(0), steps=2)

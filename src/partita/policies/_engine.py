@@ -1,4 +1,4 @@
-"""The engine of the upper-confidence-bound policies: a partition, a width, and the choice."""
+"""The engine of the policies on a partition: its cells, a width, and the choice."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from partita.posterior import deviation, factorise, unit_kernel
 from partita.sites import BoxSites, WordArray
 from partita.widths import Width, width_of
 
+from ._scores import Scorer, UpperBounds
 from .base import CellView, Prediction, Recommendation
 
 FloatArray = npt.NDArray[np.float64]
@@ -30,7 +31,10 @@ _NO_MEAN, _FULL_STD = np.zeros(1), np.ones(1)
 
 
 class Engine:
-    """Chooses by μ + βσ, exactly, looking at few cells; bounds come from told data only."""
+    """Plays the candidate of the highest score, exactly, looking at few cells.
+
+    The score is μ + βσ unless a `Scorer` says otherwise; bounds come from told data only.
+    """
 
     def __init__(
         self,
@@ -39,8 +43,14 @@ class Engine:
         resolution: float,
         norm_bound: float,
         index_slack: bool = False,
+        scorer: Scorer | None = None,
+        tighten: bool = False,
     ) -> None:
+        """With `tighten`, a cell keeps the bounds of the cells it came from."""
         self.partition = partition
+        self._scorer = UpperBounds() if scorer is None else scorer
+        self._tighten = tighten
+        self._cursor = 0
         self.width = width
         self._resolution = resolution
         self._rounding = 1.5 / resolution
@@ -59,6 +69,7 @@ class Engine:
         self._t = 1
         self._ceiling = math.inf
         self._enter_fresh()
+        self._update([partition.leaves[key] for key in sorted(partition.leaves)], [])
 
     # -- choosing -------------------------------------------------------------------------------
 
@@ -67,8 +78,14 @@ class Engine:
         self._t = t
         if self._unplanned is not None:
             self._plan(self._unplanned)
+        if self._scorer.redraws != 0:
+            self._redraw()
         row, value, candidate = self._table.best(t)
-        if not self._planned and (self._index_slack or self.partition.lattice is None):
+        if (
+            not self._planned
+            and self._scorer.optimistic
+            and (self._index_slack or self.partition.lattice is None)
+        ):
             self._ceiling = min(self._ceiling, value + self._rounding)
         entrant = self._entrants[row]
         if isinstance(entrant, Cell):
@@ -94,15 +111,27 @@ class Engine:
             self._entrants[row] = entrant
         return row
 
+    def _redraw(self) -> None:
+        """Score some cells anew that did not change, in turn."""
+        rows = len(self._entrants)
+        due = len(self._table) if self._scorer.redraws is None else self._scorer.redraws
+        for _ in range(rows):
+            if due <= 0:
+                return
+            self._cursor = (self._cursor + 1) % rows
+            entrant = self._entrants[self._cursor]
+            if isinstance(entrant, Cell) and entrant.row == self._cursor:
+                self._enter(entrant)
+                due -= 1
+
     def _enter(self, cell: Cell) -> None:
         """Renew a cell's row, pending plays counted."""
-        posterior = cell.posterior
-        std = posterior.std if cell.plan is None else cell.plan.std
+        mean, std, gain = self._scorer.scores(cell, self._t)
         if cell.row_size != len(std):
             self._leave(cell)
             cell.row = self._add_row(cell, cell.key[0], cell.priority)
             cell.row_size = len(std)
-        self._table.update(cell.row, posterior.mean, std, posterior.gain, self._t)
+        self._table.update(cell.row, mean, std, gain, self._t)
 
     def _leave(self, cell: Cell) -> None:
         if cell.row >= 0:
@@ -182,6 +211,8 @@ class Engine:
     def _update(self, changed: list[Cell], gone: list[Cell]) -> None:
         """Renew plans, bounds and rows of cells that changed, and of those looked up meanwhile."""
         partition = self.partition
+        if self._tighten and gone:
+            self._hand_down(gone, changed)
         for cell in gone:
             self._drop(cell)
         if self._planned:
@@ -195,7 +226,7 @@ class Engine:
             for cell in changed:
                 cell.plan = None
         for cell in changed:
-            if cell.count or cell.plan is not None:
+            if cell.count or cell.plan is not None or partition.explicit:
                 self._enter(cell)
                 self._unranked.add(cell)
             elif partition.leaves.get(cell.key) is cell:
@@ -204,8 +235,46 @@ class Engine:
         if partition.fresh.changed:
             self._enter_fresh()
 
+    def _hand_down(self, gone: list[Cell], heirs: list[Cell]) -> None:
+        """Give the cells that replace others the bounds of those: all hold together.
+
+        A cell that was laid out anew by bulk data keeps what it had inherited.
+        """
+        parents = {cell.key: cell for cell in gone}
+        for cell in heirs:
+            key = cell.key
+            while key not in parents and key[0] > 0:
+                key = (key[0] - 1, *(c >> 1 for c in key[1:]))
+            parent = parents.get(key)
+            if parent is not None and parent is not cell:
+                self._inherit(cell, parent)
+
+    def _inherit(self, cell: Cell, parent: Cell) -> None:
+        candidates = self.partition.candidates
+        points = candidates.points(cell)
+        on_box = self.partition.lattice is not None
+        if on_box:
+            same = _places(points, candidates.points(parent))
+        else:
+            same = np.searchsorted(parent.sites, cell.sites)
+        if parent.key != cell.key:
+            known = parent.posterior
+            mean, std, gain = (
+                self._at_points(parent, points)
+                if on_box
+                else (known.mean[same], known.std[same], known.gain)
+            )
+            width = width_of(self.width, gain, parent.key[0], self._t)
+            cell.inherit(mean + width * std, mean - width * std)
+        if parent.ceiling is not None and parent.floor is not None:
+            cell.inherit(
+                np.where(same >= 0, parent.ceiling[same], np.inf),
+                np.where(same >= 0, parent.floor[same], -np.inf),
+            )
+
     def _drop(self, cell: Cell) -> None:
         self._leave(cell)
+        self._scorer.forget(cell)
         self._uppers.discard(cell)
         self._lowers.discard(cell)
         self._unranked.discard(cell)
@@ -241,6 +310,9 @@ class Engine:
         posterior = cell.posterior
         width = width_of(self.width, posterior.gain, cell.key[0], t)
         mean, std, priority = posterior.mean, posterior.std, cell.priority
+        if cell.ceiling is not None and cell.floor is not None:
+            mean, std = mean + sign * width * std, np.zeros(len(std))
+            mean = np.minimum(mean, cell.ceiling) if sign > 0 else np.maximum(mean, cell.floor)
         told = self.partition.candidates.told(cell) if cell.plan is not None else None
         if told is not None:
             mean, std, priority = mean[told], std[told], priority[told]
@@ -326,16 +398,24 @@ class Engine:
             cell = self.partition.leaves.get(key)
             gain = 0.0
             mean, std = np.zeros(len(rows)), np.ones(len(rows))
+            js = None
+            if cell is not None and arms is not None:
+                js = np.searchsorted(cell.sites, arms[rows])
             if cell is not None and cell.count:
                 gain = cell.posterior.gain
-                if arms is None:
-                    mean, std = self._at_points(cell, scaled[rows])
+                if js is None:
+                    mean, std, _ = self._at_points(cell, scaled[rows])
                 else:
-                    js = np.searchsorted(cell.sites, arms[rows])
                     mean, std = cell.posterior.mean[js], cell.posterior.std[js]
             width = width_of(self.width, gain, key[0], t)
-            best.lower[rows] = np.maximum(best.lower[rows], mean - width * std)
-            best.upper[rows] = np.minimum(best.upper[rows], mean + width * std)
+            lower, upper = mean - width * std, mean + width * std
+            if cell is not None and cell.ceiling is not None and cell.floor is not None:
+                if js is None:
+                    js = _places(scaled[rows], self.partition.candidates.points(cell))
+                upper = np.where(js >= 0, np.minimum(upper, cell.ceiling[js]), upper)
+                lower = np.where(js >= 0, np.maximum(lower, cell.floor[js]), lower)
+            best.lower[rows] = np.maximum(best.lower[rows], lower)
+            best.upper[rows] = np.minimum(best.upper[rows], upper)
             sharper = std < best.std[rows] - SAME_STD
             best.mean[rows[sharper]] = mean[sharper]
             best.std[rows[sharper]] = std[sharper]
@@ -343,23 +423,25 @@ class Engine:
             warn_contradiction()
         return best
 
-    def _at_points(self, cell: Cell, scaled: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation at any scaled points of a cell, exactly from its data."""
+    def _at_points(self, cell: Cell, scaled: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        """Mean and deviation at any scaled points of a cell, exactly from its data, and γ."""
         from scipy.linalg import solve_triangular
 
         partition = self.partition
         _, held = partition.data(cell)
+        if not len(held):
+            return np.zeros(len(scaled)), np.ones(len(scaled)), 0.0
         counts = partition.sites.count[held]
         data = partition.kernel_points(partition.sites.scaled[held])
         where = partition.kernel_points(scaled)
         gram = unit_kernel(partition.kernel, data, data)
         across = unit_kernel(partition.kernel, data, where)
         with one_thread():
-            factor, _ = factorise(gram, partition.alpha / counts)
+            factor, gain = factorise(gram, partition.alpha / counts)
             rows = solve_triangular(factor, across, lower=True)
             weights = solve_triangular(factor, partition.sites.total[held] / counts, lower=True)
             mean = weights @ rows
-        return mean, deviation(1.0 - (rows**2).sum(axis=0))
+        return mean, deviation(1.0 - (rows**2).sum(axis=0)), gain
 
     def cover(self, t: int) -> tuple[CellView, ...]:
         """Every cell of the present cover, told data only."""
@@ -389,6 +471,12 @@ class Engine:
                 )
             )
         return tuple(views)
+
+
+def _places(points: FloatArray, among: FloatArray) -> IntArray:
+    """Where each of the points (n, d) stands among others (m, d), exactly; -1 for nowhere, (n,)."""
+    numbers = {row.tobytes(): j for j, row in enumerate(among)}
+    return np.array([numbers.get(row.tobytes(), -1) for row in points], dtype=np.int64)
 
 
 def warn_contradiction() -> None:

@@ -67,7 +67,8 @@ class Policy(ABC):
     start with an underscore; this class checks input and keeps account of pending points.
     """
 
-    #: "proven", "published", "calibrated" or "none": what stands behind the policy's bounds.
+    #: What stands behind the policy's bounds: "proven", "published" (proven in the paper, under its
+    #: assumptions), "bayesian" (true if f is drawn from the prior), "calibrated" or "none".
     guarantee: str = "none"
 
     def __init__(self, domain: Grid | Arms | Box) -> None:
@@ -273,6 +274,17 @@ def check_domain(domain: object) -> Grid | Arms | Box:
     return domain
 
 
+def check_finite(domain: object, policy: str) -> Grid | Arms:
+    """A finite domain."""
+    checked = check_domain(domain)
+    if isinstance(checked, Box):
+        raise InvalidInput(
+            f"{policy} plays finite domains only, but was given {checked!r}: give a grid of it, "
+            f"such as Grid(30, dim={checked.dim}), or Arms(points, lower, upper)."
+        )
+    return checked
+
+
 def check_seed(seed: object) -> int:
     """A seed as a non-negative integer."""
     if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or int(seed) < 0:
@@ -316,6 +328,13 @@ def check_choice(name: str, value: object, options: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in options:
         words = " or ".join(f'"{option}"' for option in options)
         raise InvalidInput(f"{name}={value!r}: give {words}.")
+    return value
+
+
+def check_flag(name: str, value: object) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{name}={value!r}: give True or False.")
     return value
 
 

@@ -19,10 +19,12 @@ from partita.sites import tie_resolution
 from partita.widths import MixtureWidth, PaperWidth, Width
 
 from ._engine import Engine
+from ._scores import TightenedBounds
 from .base import (
     check_choice,
     check_delta,
     check_domain,
+    check_flag,
     check_horizon,
     check_kernel,
     check_scale,
@@ -37,6 +39,8 @@ POINT_LIMIT = 256
 #: Most arms a cell of the default first cover should hold, if that takes no more cells than this.
 CELL_CANDIDATES = 1000
 MOST_FIRST_CELLS = 100_000
+#: Most dimensions of a box in which every part of a cell is made at once.
+EXPLICIT_DIMS = 6
 
 
 class PiGPUCB(UCBPolicy):
@@ -61,6 +65,10 @@ class PiGPUCB(UCBPolicy):
     split : "information" or "count"
     initial_cells : int, optional
         Cells a side of the first cover. Default: see `default_cells_per_side`.
+    tightening : bool, optional
+        Successive tightening: a cell's bounds are never looser than the last ones of the cell it
+        was cut from, for as long as it lives. All these bounds hold together, so the smallest does.
+        Needs the mixture width, and makes every cell at once: up to six dimensions on a box.
     index_slack : bool, optional
         On a box, choose by the bound on f over the whole cell (candidates and the slack between
         them) instead of over its candidates. The regret theorem on a box needs it; without it the
@@ -83,6 +91,7 @@ class PiGPUCB(UCBPolicy):
         width: Literal["mixture", "paper"] = "mixture",
         split: Literal["information", "count"] = "information",
         initial_cells: int | None = None,
+        tightening: bool = False,
         index_slack: bool = False,
     ) -> None:
         super().__init__(domain)
@@ -95,31 +104,31 @@ class PiGPUCB(UCBPolicy):
         self.noise = noise
         check_choice("width", width, ("mixture", "paper"))
         check_choice("split", split, ("information", "count"))
-        if not isinstance(index_slack, bool):
-            raise InvalidInput(f"index_slack={index_slack!r}: give True or False.")
+        check_flag("index_slack", index_slack)
+        check_flag("tightening", tightening)
+        if tightening and width == "paper":
+            raise InvalidInput(
+                'tightening=True: it is for width="mixture", whose bounds hold for every cell at '
+                "all times."
+            )
         if alpha is None:
             alpha = (
                 1.0
                 if width == "paper"
                 else default_alpha(self.norm_bound, self.sub_gaussian, domain.dim, self.horizon)
             )
-        self.alpha = as_positive("alpha", alpha)
-        if self.alpha < SMALLEST_ALPHA:
-            raise InvalidInput(
-                f"alpha={alpha}: below {SMALLEST_ALPHA:g} rounding would drown the posterior."
-            )
+        self.alpha = check_alpha(alpha)
         if width == "paper" and self.alpha < 1:
             raise InvalidInput(
                 f"alpha={alpha}: the paper's width holds for alpha of at least 1 only. "
                 'Give alpha=1 or more, or width="mixture".'
             )
-        per_side = _check_cells(initial_cells)
+        per_side = check_cells(initial_cells)
         if per_side is None:
             per_side = default_cells_per_side(domain, self.horizon, self.kernel.nu)
         rule = SplitRule(per_side, domain.dim, self.kernel.nu)
         if split == "information":
-            rule.gain_limit = default_gain_limit(self.horizon)
-            rule.point_limit = POINT_LIMIT
+            split_by_information(rule, self.horizon)
         confidence: Width
         if width == "paper":
             confidence = PaperWidth(
@@ -140,21 +149,14 @@ class PiGPUCB(UCBPolicy):
                 f"nu={self.kernel.nu}: the regret bound of π-GP-UCB is proven for nu > 1. "
                 "The confidence bounds hold all the same."
             )
-        partition = Partition(
-            domain,
-            Geometry(domain.dim, per_side),
-            rule,
-            self.kernel,
-            self.alpha,
-            self.seed,
-            default_lattice(domain.dim) if isinstance(domain, Box) else None,
-        )
         self._engine = Engine(
-            partition,
+            make_partition(domain, self.kernel, self.alpha, self.seed, rule, explicit=tightening),
             confidence,
             tie_resolution(self.norm_bound, self.sub_gaussian),
             self.norm_bound,
             index_slack,
+            TightenedBounds(confidence) if tightening else None,
+            tightening,
         )
 
     @classmethod
@@ -189,6 +191,52 @@ class PiGPUCB(UCBPolicy):
             split="count",
             initial_cells=paper_cells_per_side(steps, domain.dim, kernel.nu),
         )
+
+
+# -- what policies on a partition share -----------------------------------------------------------
+
+
+def make_partition(
+    domain: Grid | Arms | Box,
+    kernel: Matern,
+    alpha: float,
+    seed: int,
+    rule: SplitRule,
+    explicit: bool = False,
+) -> Partition:
+    """An empty partition with the first cover that the rule is for."""
+    if explicit and isinstance(domain, Box) and domain.dim > EXPLICIT_DIMS:
+        raise InvalidInput(
+            f"the box has {domain.dim} dimensions, but this policy makes all 2^d parts of a cell "
+            f"at once: it plays boxes of at most {EXPLICIT_DIMS}. PiGPUCB without tightening "
+            "plays them."
+        )
+    return Partition(
+        domain,
+        Geometry(domain.dim, rule.per_side),
+        rule,
+        kernel,
+        alpha,
+        seed,
+        default_lattice(domain.dim) if isinstance(domain, Box) else None,
+        explicit,
+    )
+
+
+def split_by_information(rule: SplitRule, horizon: int) -> None:
+    """Make a rule wait for information: see `SplitRule`."""
+    rule.gain_limit = default_gain_limit(horizon)
+    rule.point_limit = POINT_LIMIT
+
+
+def check_alpha(alpha: object) -> float:
+    """A regulariser that rounding leaves standing."""
+    number = as_positive("alpha", alpha)
+    if number < SMALLEST_ALPHA:
+        raise InvalidInput(
+            f"alpha={alpha}: below {SMALLEST_ALPHA:g} rounding would drown the posterior."
+        )
+    return number
 
 
 # -- defaults: fixed rules, chosen by measurement -------------------------------------------------
@@ -237,7 +285,8 @@ def _most_arms(domain: Grid | Arms, per_side: int) -> int:
     return int(np.unique(cells, axis=0, return_counts=True)[1].max())
 
 
-def _check_cells(initial_cells: object) -> int | None:
+def check_cells(initial_cells: object) -> int | None:
+    """Cells a side of a first cover, or None for the default."""
     if initial_cells is None:
         return None
     if (

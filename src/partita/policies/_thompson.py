@@ -1,0 +1,106 @@
+"""Draws from the posterior of a cell."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from partita._threads import one_thread
+from partita.candidates import Cell
+from partita.errors import NumericalError
+from partita.partition import Partition
+from partita.posterior import DensePosterior
+
+from ._scores import Scores
+
+FloatArray = npt.NDArray[np.float64]
+
+#: Added to the diagonal of a prior, in steps, until its factor exists.
+JITTERS = (0.0, 1e-12, 1e-10, 1e-8)
+#: Numbers kept in factors of priors, 8 bytes each; all are given up beyond that.
+FACTOR_NUMBERS = 2**25
+
+
+class PosteriorDraws:
+    """One function a cell, drawn from scale² times the covariance around the posterior mean.
+
+    By Matheron's rule a draw costs O(m²), no factor of the posterior: with g a draw from the prior
+    and e noise, s = μ + v (g − Σ_D N⁻¹(g_D + e)), where N = diag(α/n_j) is the noise of the
+    replicate means and Σ_D the posterior covariance with the points D that have data, because
+    Σ_D N⁻¹ = K_D (K_DD + N)⁻¹.
+    """
+
+    optimistic = False
+
+    def __init__(
+        self,
+        partition: Partition,
+        scale: float,
+        random: np.random.Generator,
+        redraws: int | None,
+    ) -> None:
+        self.redraws = redraws
+        self._partition = partition
+        self._scale = scale
+        self._random = random
+        self._factors: dict[Cell, FloatArray] = {}
+        self._numbers = 0
+
+    def scores(self, cell: Cell, t: int) -> Scores:
+        """A draw at the candidates, with no width left to add."""
+        with one_thread():
+            draw = self._draw(cell)
+        return Scores(cell.posterior.mean + self._scale * draw, np.zeros(len(draw)), 0.0)
+
+    def forget(self, cell: Cell) -> None:
+        """Give up the factor of a cell that is gone."""
+        factor = self._factors.pop(cell, None)
+        if factor is not None:
+            self._numbers -= factor.size
+
+    def _draw(self, cell: Cell) -> FloatArray:
+        """A draw from N(0, Σ) at the candidates, (m,)."""
+        partition, posterior = self._partition, cell.posterior
+        if not isinstance(posterior, DensePosterior):
+            raise AssertionError("draws need a full covariance")
+        white = self._random.standard_normal(len(posterior.mean))
+        where, held = partition.data(cell)
+        if len(where) and where[-1] >= len(white):  # data off the candidates: the rule lacks rows
+            partition.warm(cell)
+            return np.asarray(_factor(np.asarray(posterior.cov)) @ white)
+        prior = np.asarray(self._prior_factor(cell) @ white)
+        if not len(where):
+            return prior
+        partition.warm(cell)
+        noises = partition.alpha / partition.sites.count[held]
+        noise = self._random.standard_normal(len(where)) * np.sqrt(noises)
+        weights = (prior[where] + noise) / noises
+        return np.asarray(prior - weights @ np.asarray(posterior.cov)[where])
+
+    def _prior_factor(self, cell: Cell) -> FloatArray:
+        factor = self._factors.get(cell)
+        if factor is None or len(factor) != len(cell.sites):
+            self.forget(cell)
+            factor = _factor(self._partition.candidates.prior(cell).matrix())
+            if self._numbers + factor.size > FACTOR_NUMBERS:
+                self._factors, self._numbers = {}, 0
+            self._factors[cell] = factor
+            self._numbers += factor.size
+        return factor
+
+
+def _factor(matrix: FloatArray) -> FloatArray:
+    """Lower triangular factor of a covariance, (m, m), which rounding may have made singular."""
+    from scipy.linalg import LinAlgError, cholesky
+
+    for jitter in JITTERS:
+        try:
+            return np.asarray(
+                cholesky(matrix + jitter * np.eye(len(matrix)), lower=True, check_finite=False)
+            )
+        except LinAlgError:
+            continue
+    raise NumericalError(
+        "a draw from the posterior failed: candidates are too close together for the kernel. Give "
+        "a shorter lengthscale or fewer points."
+    )

@@ -1,0 +1,112 @@
+"""Build a policy by its signature: give it what it names, nothing else."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from partita.domains import Arms, Box, Grid
+from partita.errors import InvalidInput
+from partita.kernels import Matern
+from partita.noise import Noise
+
+P = TypeVar("P")
+
+#: What a policy may be told of the problem, by the names that constructors use for it.
+KNOWN = ("horizon", "kernel", "norm_bound", "noise", "delta", "seed")
+
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def construct(
+    make: Callable[..., P],
+    domain: Grid | Arms | Box,
+    *,
+    horizon: int | None = None,
+    kernel: Matern | None = None,
+    norm_bound: float | None = None,
+    noise: Noise | None = None,
+    delta: float | None = None,
+    seed: int | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> P:
+    """A policy on `domain`, told as much of the problem as its signature names.
+
+    Parameters
+    ----------
+    make
+        A policy class, or anything called like one: a classmethod such as `PiGPUCB.paper`, a
+        function, a `functools.partial`. The domain is its first argument. A signature with
+        `**keywords` is given all that is known. What a partial has fixed stays as it is.
+    domain
+    horizon, kernel, norm_bound, noise, delta, seed
+        What is known of the problem; None for what is not.
+    settings
+        Further arguments by name, and others in place of those above. Each must be one that the
+        signature has.
+    """
+    parameters = _parameters(make)
+    open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    named = [p.name for p in parameters if p.kind in {p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY}]
+    given = dict(settings or {})
+    foreign = [name for name in given if name not in named and not open_ended]
+    if foreign:
+        raise InvalidInput(
+            f"{name_of(make)} has no setting {_words(foreign)}: it takes "
+            f"{_words(named) or 'a domain alone'}."
+        )
+    fixed = make.keywords if isinstance(make, functools.partial) else {}
+    for name, value in zip(KNOWN, (horizon, kernel, norm_bound, noise, delta, seed), strict=True):
+        if value is not None and name not in fixed and (open_ended or name in named):
+            given.setdefault(name, value)
+    missing = [
+        p.name
+        for p in parameters
+        if p.default is p.empty and p.name not in given and p.kind not in _VARIADIC
+    ]
+    if missing:
+        known = [name for name in KNOWN if name in given]
+        raise InvalidInput(
+            f"{name_of(make)} needs {_words(missing)}, which is not known here. Known: "
+            f"{_words(['domain', *known])}. Give the rest as settings, or fix it with "
+            "functools.partial, or give it a default."
+        )
+    return make(domain, **given)
+
+
+def name_of(make: Callable[..., Any]) -> str:
+    """What a policy class or factory is called, such as "PiGPUCB.paper"."""
+    if isinstance(make, functools.partial):
+        return name_of(make.func)
+    name = getattr(make, "__qualname__", None) or type(make).__qualname__
+    owner = getattr(make, "__self__", None)
+    if isinstance(owner, type):  # a classmethod, named for where it was called, not defined
+        name = f"{owner.__qualname__}.{name.rpartition('.')[2]}"
+    return str(name)
+
+
+def _parameters(make: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters of `make` after the one that takes the domain."""
+    if not callable(make):
+        raise InvalidInput(f"{make!r} is not a policy class: give a class or a function of one.")
+    try:
+        parameters = list(inspect.signature(make).parameters.values())
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"{name_of(make)} has no signature that can be read ({error}): wrap it in a function "
+            "that names its arguments."
+        ) from error
+    first = parameters[0] if parameters else None
+    if first is None or first.kind not in {*_POSITIONAL, inspect.Parameter.VAR_POSITIONAL}:
+        raise InvalidInput(
+            f"{name_of(make)} takes no domain: its first argument must be one, as in "
+            "make(domain, *, seed=0)."
+        )
+    return parameters[1:] if first.kind in _POSITIONAL else parameters
+
+
+def _words(names: list[str]) -> str:
+    return ", ".join(names)

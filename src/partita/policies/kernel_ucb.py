@@ -1,0 +1,97 @@
+"""KernelUCB: kernel ridge regression and a width of its own. Valko et al., UAI 2013."""
+
+from __future__ import annotations
+
+import math
+
+from partita._checks import as_positive
+from partita.cover import Geometry, SplitRule
+from partita.domains import Arms, Grid
+from partita.kernels import Matern
+from partita.noise import Noise, sub_gaussian_constant
+from partita.partition import Partition
+from partita.sites import tie_resolution
+from partita.widths import FixedWidth
+
+from ._engine import Engine
+from .base import (
+    check_delta,
+    check_finite,
+    check_horizon,
+    check_kernel,
+    check_scale,
+    check_seed,
+)
+from .ucb import UCBPolicy
+
+
+class KernelUCB(UCBPolicy):
+    """Plays the highest μ + (η/√α) σ over the arms, η the same for ever.
+
+    The paper analyses it through SupKernelUCB, whose data are independent; here they are not, so
+    the bounds are no more than an indication (`guarantee == "none"`).
+
+    Parameters
+    ----------
+    domain : Grid or Arms
+    horizon : int
+        T, evaluations planned.
+    kernel : Matern
+    norm_bound : float
+        B, a bound on the norm of f.
+    noise : a noise model
+    delta : float
+    seed : int
+        Decides between equals.
+    alpha : float
+        The paper's γ, the regulariser of the ridge regression.
+    exploration : float, optional
+        The paper's η. Default: √α B + L √(2 log(2TN/δ)), N the number of arms, the width of a
+        fixed design. With values in [−1, 1] (L = 1) the second term is the paper's η; the first is
+        the bias of ridge regression.
+    """
+
+    guarantee = "none"
+
+    def __init__(
+        self,
+        domain: Grid | Arms,
+        *,
+        horizon: int,
+        kernel: Matern,
+        norm_bound: float,
+        noise: Noise,
+        delta: float = 0.1,
+        seed: int = 0,
+        alpha: float = 1.0,
+        exploration: float | None = None,
+    ) -> None:
+        arms = check_finite(domain, "KernelUCB")
+        super().__init__(arms)
+        self.horizon = check_horizon(horizon)
+        self.kernel = check_kernel(kernel, arms)
+        self.norm_bound = check_scale("norm_bound", norm_bound)
+        self.noise = noise
+        self.sub_gaussian = check_scale("noise constant", sub_gaussian_constant(noise))
+        self.delta = check_delta(delta)
+        self.seed = check_seed(seed)
+        self.alpha = as_positive("alpha", alpha)
+        self.exploration = (
+            math.sqrt(self.alpha) * self.norm_bound
+            + self.sub_gaussian * math.sqrt(2 * math.log(2 * self.horizon * arms.size / self.delta))
+            if exploration is None
+            else check_scale("exploration", exploration)
+        )
+        self._engine = Engine(
+            Partition(
+                arms,
+                Geometry(arms.dim, 1),
+                SplitRule(1, arms.dim, kernel.nu, never=True),
+                kernel,
+                self.alpha,
+                self.seed,
+            ),
+            FixedWidth(self.exploration / math.sqrt(self.alpha)),
+            tie_resolution(self.norm_bound, self.sub_gaussian),
+            self.norm_bound,
+        )

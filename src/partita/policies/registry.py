@@ -1,0 +1,368 @@
+"""Every algorithm by name: what it is, what it assumes, what it costs, and how it is built.
+
+The command line, the experiments and docs/algorithms.md read this and nothing else. A policy of
+your own is named by where it is: "module:Class".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from partita.errors import InvalidInput
+
+Maker = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Method:
+    """An algorithm.
+
+    Attributes
+    ----------
+    name
+        What the command line calls it.
+    title
+        What the literature calls it.
+    home
+        Where it is: a module of `partita.policies`, and the class or classmethod in it.
+    citation
+        Who published it.
+    assumes
+        What it must be told, or what must hold.
+    exponents
+        Its regret bounds, by their names in `partita.theory`.
+    step
+        What a step costs: N arms, m candidates or points kept, t the step, d dimensions.
+    domains
+        Of "grid", "arms" and "box", those it plays.
+    use
+        When to use it.
+    settings
+        What it is given in experiments besides what it is told of the problem.
+    sub_gaussian
+        Whether experiments tell it only the half-width of the noise as a sub-Gaussian constant, as
+        Janz et al. 2020 do, instead of its distribution.
+    """
+
+    name: str
+    title: str
+    home: str
+    citation: str
+    assumes: str
+    exponents: tuple[str, ...]
+    step: str
+    domains: tuple[str, ...]
+    use: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    sub_gaussian: bool = False
+
+    def load(self) -> Maker:
+        """The class, or classmethod, that makes it."""
+        module, _, path = self.home.partition(":")
+        maker: Any = importlib.import_module(f"partita.policies.{module}")
+        for part in path.split("."):
+            maker = getattr(maker, part)
+        return maker  # type: ignore[no-any-return]
+
+
+FINITE = ("grid", "arms")
+ANY = ("grid", "arms", "box")
+NORM = "‖f‖ ≤ B, L-sub-Gaussian noise, both known"
+LINEAR = "f linear in the coordinates, ‖θ‖ ≤ B, L-sub-Gaussian noise, both known"
+EXACT = "values without noise"
+
+_METHODS = (
+    Method(
+        "gp-ucb",
+        "GP-UCB",
+        "gp_ucb:GPUCB",
+        "Srinivas, Krause, Kakade & Seeger 2010",
+        "f drawn from the Gaussian process, Gaussian noise",
+        ("gp-ucb-bayes", "gp-ucb-bayes-vakili"),
+        "O(N²), by rows O(tN) from 4,000 arms on",
+        FINITE,
+        "as a baseline: the classic of Bayesian optimisation",
+    ),
+    Method(
+        "gp-ucb-rkhs",
+        "GP-UCB, RKHS width",
+        "gp_ucb:GPUCB",
+        "Srinivas, Krause, Kakade & Seeger 2010",
+        "‖f‖ ≤ B, bounded noise, both known",
+        ("gp-ucb", "gp-ucb-vakili"),
+        "O(N²), twice that of gp-ucb",
+        FINITE,
+        "to see why its width was improved: it explores for millions of steps",
+        {"bound": "rkhs"},
+    ),
+    Method(
+        "igp-ucb",
+        "IGP-UCB",
+        "igp_ucb:IGPUCB",
+        "Chowdhury & Gopalan 2017",
+        NORM,
+        ("igp-ucb-printed", "igp-ucb", "igp-ucb-vakili"),
+        "O(N²), by rows or convolution from 4,000 arms on",
+        ANY,
+        "as a baseline: one exact Gaussian process, proven",
+        {"alpha": 1.0},
+        sub_gaussian=True,
+    ),
+    Method(
+        "kernel-ucb",
+        "KernelUCB",
+        "kernel_ucb:KernelUCB",
+        "Valko, Korda, Munos, Flaounas & Cristianini 2013",
+        f"{NORM}; its bounds are those of a fixed design",
+        ("kernel-ucb", "kernel-ucb-vakili"),
+        "O(N²), by rows O(tN) from 4,000 arms on",
+        FINITE,
+        "as a baseline",
+    ),
+    Method(
+        "sup-kernel-ucb",
+        "SupKernelUCB",
+        "sup_kernel_ucb:SupKernelUCB",
+        "Valko, Korda, Munos, Flaounas & Cristianini 2013",
+        NORM,
+        ("sup-kernel-ucb", "sup-kernel-ucb-vakili"),
+        "O(N²) at most, in the level that learns",
+        FINITE,
+        "for its bound; it loses nearly as much as uniform sampling at any horizon in reach",
+    ),
+    Method(
+        "bkb",
+        "BKB",
+        "bkb:BKB",
+        "Calandriello, Carratino, Lazaric, Valko & Rosasco 2019",
+        NORM,
+        ("bkb", "bkb-vakili"),
+        "O(Nm² + m³), m the sketch",
+        FINITE,
+        "as a baseline of the sketched methods; experiments give it q̄ = 5, which proves nothing",
+        {"budget": 5.0},
+    ),
+    Method(
+        "pi-gp-ucb-paper",
+        "π-GP-UCB, paper’s preset",
+        "pi_gp_ucb:PiGPUCB.paper",
+        "Janz, Burt & González 2020",
+        f"{NORM}; ν > 1 for the regret bound",
+        ("pi-gp-ucb",),
+        "constant in t, O(m²) for a cell of m candidates",
+        ANY,
+        "to reproduce the paper",
+        {"alpha": 1.0},
+        sub_gaussian=True,
+    ),
+    Method(
+        "pi-gp-ucb",
+        "π-GP-UCB",
+        "pi_gp_ucb:PiGPUCB",
+        "Janz, Burt & González 2020, with Partita’s width and split",
+        f"{NORM}; ν > 1 for the regret bound",
+        ("pi-gp-ucb",),
+        "constant in t, O(m²) for a cell of m candidates",
+        ANY,
+        "when norm and noise are known: the default, with a proven bound and certificate",
+    ),
+    Method(
+        "pi-gp-ucb-tight",
+        "π-GP-UCB, successive tightening",
+        "pi_gp_ucb:PiGPUCB",
+        "Janz, Burt & González 2020, with Partita’s width, split and inherited bounds",
+        f"{NORM}; ν > 1 for the regret bound",
+        ("pi-gp-ucb",),
+        "constant in t, O(m²) for a cell of m candidates",
+        ANY,
+        "when cells split often, for the tightest certificate",
+        {"tightening": True},
+    ),
+    Method(
+        "pi-gp-ts",
+        "Thompson sampling on the partition",
+        "pi_gp_ts:PiGPTS",
+        "after Chowdhury & Gopalan 2017 (GP-TS) and Janz, Burt & González 2020",
+        f"{NORM}; no regret bound is known for draws this narrow",
+        (),
+        "constant in t, O(m²) for a cell of m candidates, nine cells a step",
+        ANY,
+        "when losing little matters more than a regret theorem: bounds on f are as proven as "
+        "π-GP-UCB’s",
+    ),
+    Method(
+        "confidence-ball",
+        "ConfidenceBall",
+        "confidence_ball:ConfidenceBall",
+        "Dani, Hayes & Kakade 2008",
+        "f linear in the coordinates, bounded values",
+        ("confidence-ball",),
+        "O(Nd + d²)",
+        FINITE,
+        "for its place in history: OFUL is the same with a width that learns",
+    ),
+    Method(
+        "oful",
+        "OFUL",
+        "oful:OFUL",
+        "Abbasi-Yadkori, Pál & Szepesvári 2011",
+        LINEAR,
+        ("oful",),
+        "O(Nd + d²)",
+        ANY,
+        "when f is linear",
+    ),
+    Method(
+        "sup-lin-ucb",
+        "SupLinUCB",
+        "sup_lin_ucb:SupLinUCB",
+        "Auer 2002; Chu, Li, Reyzin & Schapire 2011",
+        LINEAR,
+        ("sup-lin-ucb",),
+        "O(Nd + d²), in the level that learns",
+        FINITE,
+        "for its bound, when f is linear",
+    ),
+    Method(
+        "hoo",
+        "HOO",
+        "hoo:HOO",
+        "Bubeck, Munos, Stoltz & Szepesvári 2011",
+        "f no rougher around its maximum than ν₁ρ^h on a cell of depth h, L-sub-Gaussian noise",
+        ("hoo", "hoo-interior"),
+        "O(depth)",
+        ANY,
+        "when f is rough and nothing but its noise is known",
+    ),
+    Method(
+        "stosoo",
+        "StoSOO",
+        "stosoo:StoSOO",
+        "Valko, Carpentier & Munos 2013",
+        "L-sub-Gaussian noise; a smoothness that need not be known",
+        ("stosoo",),
+        "O(depth · log t)",
+        ANY,
+        "to find a good point under noise when nothing is known of f; its regret is not small",
+    ),
+    Method(
+        "doo",
+        "DOO",
+        "optimistic:DOO",
+        "Munos 2011",
+        f"{EXACT}, known smoothness",
+        ("doo",),
+        "O(log t)",
+        ANY,
+        "without noise, when the smoothness is known",
+    ),
+    Method(
+        "soo",
+        "SOO",
+        "optimistic:SOO",
+        "Munos 2011",
+        EXACT,
+        ("soo",),
+        "O(depth · log t)",
+        ANY,
+        "without noise, when nothing is known of f",
+    ),
+    Method(
+        "direct",
+        "DIRECT",
+        "direct:DIRECT",
+        "Jones, Perttunen & Stuckman 1993",
+        EXACT,
+        (),
+        "O(sizes · log t)",
+        ANY,
+        "without noise, when nothing is known of f",
+    ),
+    Method(
+        "uniform",
+        "uniform sampling",
+        "uniform:UniformSampling",
+        "–",
+        "nothing",
+        ("uniform",),
+        "O(1)",
+        ANY,
+        "as the yardstick: regret is measured against it",
+    ),
+)
+
+METHODS: Mapping[str, Method] = MappingProxyType({method.name: method for method in _METHODS})
+
+
+def names() -> tuple[str, ...]:
+    """Names of all methods, in the order of the documentation."""
+    return tuple(METHODS)
+
+
+def get(name: str) -> Method:
+    """The method of this name, or one for a policy of the user's own, "module:Class"."""
+    method = METHODS.get(name)
+    if method is not None:
+        return method
+    if ":" not in name:
+        raise InvalidInput(
+            f"policy {name!r} is unknown: give one of {', '.join(METHODS)}, or module:Class for a "
+            "policy of your own."
+        )
+    load(name)
+    return Method(name, name.rpartition(":")[2], name, "–", "–", (), "–", ANY, "–")
+
+
+def maker_of(name: str) -> Maker:
+    """What makes a policy: one of ours by its name, or the user's "module:Class"."""
+    return METHODS[name].load() if name in METHODS else load(name)
+
+
+def load(path: str) -> Maker:
+    """The class or function at "module:Class", imported from the present folder if need be."""
+    module, _, attribute = path.partition(":")
+    if not module or not attribute:
+        raise InvalidInput(f"policy {path!r}: give module:Class, such as mypolicies:EpsilonGreedy.")
+    here = str(Path.cwd())
+    added = here not in sys.path
+    if added:
+        sys.path.insert(0, here)
+    try:
+        found: Any = importlib.import_module(module)
+    except ImportError as error:
+        raise InvalidInput(f"policy {path!r}: {module} cannot be imported ({error}).") from error
+    except Exception as error:  # the user's module may raise anything
+        raise InvalidInput(
+            f"policy {path!r}: {module} fails when it is imported "
+            f"({type(error).__name__}: {error})."
+        ) from error
+    finally:
+        if added:
+            sys.path.remove(here)
+    for part in attribute.split("."):
+        found = getattr(found, part, None)
+        if found is None:
+            raise InvalidInput(f"policy {path!r}: {module} has no {attribute}.")
+    if not callable(found):
+        raise InvalidInput(f"policy {path!r} is no class or function: {found!r}.")
+    return found  # type: ignore[no-any-return]
+
+
+def source_digest(name: str) -> str:
+    """Tells versions of a user's policy apart, by the file it is in; "" for our own."""
+    if name in METHODS:
+        return ""
+    try:
+        file = inspect.getsourcefile(inspect.unwrap(load(name)))
+        content = b"" if file is None else Path(file).read_bytes()
+    except (TypeError, OSError):
+        content = b""
+    return hashlib.sha256(content).hexdigest()[:12]
