@@ -34,7 +34,7 @@ define install
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '$(1)'
 endef
 
-.PHONY: help run reproduce dev test test-nojit lint format bench clean distclean
+.PHONY: help run reproduce dev test test-nojit lint format docs bench clean distclean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -62,6 +62,9 @@ lint: $(DEV_STAMP) ## Check style, format and types
 format: $(DEV_STAMP) ## Format the code and apply the safe fixes
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(DEV_STAMP) ## Make the parts of the docs that come from the code
+	$(BIN)/python docs/build.py
 
 bench: $(BENCH_STAMP) ## Measure what a step costs
 	$(BIN)/python benchmarks/step_cost.py

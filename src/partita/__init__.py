@@ -16,8 +16,20 @@ if TYPE_CHECKING:
     from .kernels import Matern
     from .noise import Bernoulli, Bounded, Gaussian, SubGaussian, Uniform
     from .policies.base import Policy, Prediction, Recommendation
+    from .policies.bkb import BKB
+    from .policies.confidence_ball import ConfidenceBall
+    from .policies.direct import DIRECT
+    from .policies.gp_ucb import GPUCB
+    from .policies.hoo import HOO
     from .policies.igp_ucb import IGPUCB
+    from .policies.kernel_ucb import KernelUCB
+    from .policies.oful import OFUL
+    from .policies.optimistic import DOO, SOO
+    from .policies.pi_gp_ts import PiGPTS
     from .policies.pi_gp_ucb import PiGPUCB
+    from .policies.stosoo import StoSOO
+    from .policies.sup_kernel_ucb import SupKernelUCB
+    from .policies.sup_lin_ucb import SupLinUCB
     from .policies.uniform import UniformSampling
 
 _HOME = {
@@ -35,34 +47,62 @@ _HOME = {
     "Policy": "policies.base",
     "Prediction": "policies.base",
     "Recommendation": "policies.base",
+    "BKB": "policies.bkb",
+    "ConfidenceBall": "policies.confidence_ball",
+    "DIRECT": "policies.direct",
+    "GPUCB": "policies.gp_ucb",
+    "HOO": "policies.hoo",
     "IGPUCB": "policies.igp_ucb",
+    "KernelUCB": "policies.kernel_ucb",
+    "OFUL": "policies.oful",
+    "DOO": "policies.optimistic",
+    "SOO": "policies.optimistic",
+    "PiGPTS": "policies.pi_gp_ts",
     "PiGPUCB": "policies.pi_gp_ucb",
+    "StoSOO": "policies.stosoo",
+    "SupKernelUCB": "policies.sup_kernel_ucb",
+    "SupLinUCB": "policies.sup_lin_ucb",
     "UniformSampling": "policies.uniform",
 }
 
-_MODULES = ("experiments", "problems")
+_MODULES = ("experiments", "problems", "testing", "theory")
 
 __all__ = [
+    "BKB",
+    "DIRECT",
+    "DOO",
+    "GPUCB",
+    "HOO",
     "IGPUCB",
+    "OFUL",
+    "SOO",
     "Arms",
     "Bernoulli",
     "Bounded",
     "Box",
+    "ConfidenceBall",
     "Gaussian",
     "Grid",
+    "KernelUCB",
     "Matern",
     "PartitaError",
+    "PiGPTS",
     "PiGPUCB",
     "Policy",
     "Prediction",
     "Recommendation",
+    "StoSOO",
     "SubGaussian",
+    "SupKernelUCB",
+    "SupLinUCB",
     "TheoryWarning",
     "Uniform",
     "UniformSampling",
     "__version__",
     "experiments",
     "problems",
+    "testing",
+    "theory",
 ]
 
 

@@ -11,6 +11,7 @@ from ._version import __version__
 from .errors import PartitaError
 from .experiments import command as reproduce
 from .experiments import compare_command as compare
+from .theory import command as theory
 
 
 def parser() -> argparse.ArgumentParser:
@@ -28,6 +29,7 @@ def parser() -> argparse.ArgumentParser:
     compare.add_parser(commands)
     listing.add_parsers(commands)
     reproduce.add_parser(commands)
+    theory.add_parser(commands)
     return top
 
 

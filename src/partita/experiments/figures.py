@@ -39,7 +39,7 @@ TOP_HAT = 200
 #: Points a line is drawn with.
 _POINTS = 500
 #: Labels are at least this far apart, as a part of the panel's height.
-_LABEL_GAP = 0.062
+LABEL_GAP = 0.062
 _UNIFORM = "uniform"
 _BANDS = "Lines are means over the runs, bands their 95\N{NO-BREAK SPACE}% confidence."
 #: Names that fit beside a panel.
@@ -99,7 +99,7 @@ def figure1(plan: Plan, traces: Mapping[str, Sequence[Trace]]) -> dict[str, byte
     width = max(1, min(TOP_HAT, plan.horizon // 5))
     uniform = float(np.mean([trace.uniform_regret for trace in next(iter(traces.values()))]))
     yardstick = [] if _UNIFORM in traces else [_UNIFORM]
-    with _drawing() as new_figure:
+    with drawing() as new_figure:
         figure = new_figure((13.2, 4.7))
         axes = figure.subplots(1, 3)
         figure.subplots_adjust(left=0.05, right=0.885, top=0.71, bottom=0.12, wspace=0.72)
@@ -117,7 +117,7 @@ def figure1(plan: Plan, traces: Mapping[str, Sequence[Trace]]) -> dict[str, byte
         _head(time, "Time of a step", f"microseconds, mean of {width} steps")
         for panel in axes:
             panel.set_xlabel("evaluations")
-        return _saved(
+        return saved(
             figure,
             "Maximising random functions of two variables, whose norm is known",
             f"{_of_runs(plan)}, each on a new function (60 Matérn-3/2 bumps on a 30 × 30 grid, "
@@ -127,7 +127,7 @@ def figure1(plan: Plan, traces: Mapping[str, Sequence[Trace]]) -> dict[str, byte
 
 def figure2(plan: Plan, traces: Mapping[tuple[str, str], Sequence[Trace]]) -> dict[str, bytes]:
     """Four functions of the literature: regret."""
-    with _drawing() as new_figure:
+    with drawing() as new_figure:
         figure = new_figure((11.6, 8.0))
         axes = figure.subplots(2, 2)
         figure.subplots_adjust(left=0.055, right=0.865, top=0.82, bottom=0.065)
@@ -140,7 +140,7 @@ def figure2(plan: Plan, traces: Mapping[tuple[str, str], Sequence[Trace]]) -> di
             _head(panel, title, f"uniform sampling loses {uniform:,.0f}")
         for panel in axes[1]:
             panel.set_xlabel("evaluations")
-        return _saved(
+        return saved(
             figure,
             "Regret on four functions of the literature, whose norm is not known",
             f"Sum of (best value − value played). {_of_runs(plan)} on a 30 × 30 grid, values "
@@ -158,7 +158,7 @@ def comparison(
     rows = -(-panels // columns)
     tall = max(3.4, 0.21 * len(plan.policies) + 0.6)
     width, height = (8.4 if columns == 1 else 13.2), rows * (tall + 0.95) + 1.15
-    with _drawing() as new_figure:
+    with drawing() as new_figure:
         figure = new_figure((width, height))
         axes = figure.subplots(rows, columns, squeeze=False)
         figure.subplots_adjust(
@@ -176,10 +176,10 @@ def comparison(
             lines = [_line(looks[p], [t.regret_so_far for t in g]) for p, g in groups.items()]
             if all(p.name != _UNIFORM for p in groups):
                 lines.insert(0, _straight(LOOKS[_UNIFORM], plan.horizon, 0.0, 1 / plan.horizon))
-            _draw(panel, lines, plan.horizon, gap=min(_LABEL_GAP, 0.21 / tall))
+            _draw(panel, lines, plan.horizon, gap=min(LABEL_GAP, 0.21 / tall))
             _head(panel, compare.title(problem), "regret, of what uniform sampling loses in all")
             panel.set_xlabel("evaluations")
-        return _saved(
+        return saved(
             figure,
             "Regret of each policy",
             "Sum of (best value − value played), as a fraction of what uniform sampling loses in "
@@ -231,7 +231,7 @@ def _without_band(line: Line) -> Line:
 
 
 def _draw(
-    panel: Any, lines: Sequence[Line], horizon: int, log: bool = False, gap: float = _LABEL_GAP
+    panel: Any, lines: Sequence[Line], horizon: int, log: bool = False, gap: float = LABEL_GAP
 ) -> None:
     """Draw lines with their bands and names from the first evaluation to the last."""
     highest = 0.0
@@ -299,7 +299,7 @@ def spread(heights: Sequence[float], gap: float) -> list[float]:
 
 
 @contextmanager
-def _drawing() -> Iterator[Any]:
+def drawing() -> Iterator[Any]:
     """A function that makes a new figure, in our style whatever the user's is."""
     matplotlib = require("matplotlib")
     module = require("matplotlib.figure")
@@ -309,7 +309,7 @@ def _drawing() -> Iterator[Any]:
         yield lambda size: module.Figure(figsize=size)
 
 
-def _saved(figure: Any, title: str, text: str) -> dict[str, bytes]:
+def saved(figure: Any, title: str, text: str) -> dict[str, bytes]:
     """The figure as PNG and SVG, by their endings."""
     width, height = figure.get_size_inches()
     figure.text(0.3 / width, 1 - 0.18 / height, title, fontsize=13, fontweight="bold", va="top")

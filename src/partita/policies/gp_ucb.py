@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal
-
-import numpy as np
 
 from partita._checks import as_positive
 from partita.cover import Geometry, SplitRule
@@ -13,18 +10,14 @@ from partita.domains import Arms, Grid
 from partita.errors import InvalidInput
 from partita.kernels import Matern
 from partita.noise import Bernoulli, Bounded, Noise, Uniform, sub_gaussian_constant
-from partita.partition import DENSE_LIMIT, Partition
-from partita.posterior import DensePosterior, Posterior, Prior
-from partita.rows import RowPosterior
+from partita.partition import Partition
 from partita.sites import tie_resolution
+from partita.theory.gains import GreedyGain
 from partita.widths import BayesianWidth, SrinivasWidth, Width
 
 from ._engine import Engine
 from .base import check_choice, check_delta, check_finite, check_kernel, check_scale, check_seed
 from .ucb import UCBPolicy
-
-#: Greedy choice reaches at least 1 − 1/e of the largest information gain.
-GREEDY_FACTOR = math.e / (math.e - 1)
 
 
 class GPUCB(UCBPolicy):
@@ -42,8 +35,8 @@ class GPUCB(UCBPolicy):
     bound : "bayesian" or "rkhs"
         "bayesian": β_t = 2 log(|D| t² π²/(6δ)), right if f is drawn from the Gaussian process
         (Theorem 1). "rkhs": β_t = 2B² + 300 γ_t log³(t/δ), right for ‖f‖ ≤ B (Theorem 3); so wide
-        that it explores uniformly for millions of steps. γ_t is bounded by e/(e−1) times what
-        greedy choice gains, computed once a step.
+        that it explores uniformly for millions of steps. γ_t is bounded by greedy choice
+        (`partita.theory.greedy_information_gain`), once a step.
     amplitude : float, optional
         Standard deviation of f under the prior, for bound="bayesian".
     delta, seed
@@ -84,9 +77,7 @@ class GPUCB(UCBPolicy):
             size = self.norm_bound = check_scale("norm_bound", norm_bound)
             deviation = _reach(noise)
             self.alpha = as_positive("noise", deviation**2)
-            width = SrinivasWidth(
-                size, self.delta, GreedyGain(arms, self.kernel, self.alpha, self.seed)
-            )
+            width = SrinivasWidth(size, self.delta, GreedyGain(self.kernel, arms, self.alpha))
         self._engine = Engine(
             Partition(
                 arms,
@@ -100,41 +91,6 @@ class GPUCB(UCBPolicy):
             tie_resolution(size, deviation),
             size,
         )
-
-
-class GreedyGain:
-    """An upper bound on γ_t, the largest information gain of t observations of the arms.
-
-    Playing the arm of the largest variance each time gains at least 1 − 1/e of it, since the gain
-    is submodular. Krause & Guestrin 2005; Srinivas et al. 2010, section 4.
-    """
-
-    def __init__(self, domain: Grid | Arms, kernel: Matern, alpha: float, seed: int) -> None:
-        self._posterior: Posterior = (
-            DensePosterior(alpha)
-            if domain.size <= DENSE_LIMIT
-            else RowPosterior(alpha, (domain.n,) * domain.dim if isinstance(domain, Grid) else None)
-        )
-        none = np.empty(0)
-        self._prior = Prior(kernel, domain.unit_points / kernel.scales(domain.dim))
-        self._posterior.refit(self._prior, np.empty(0, np.int64), none, none)
-        self._counts = np.zeros(domain.size)
-        self._gains = [0.0]
-
-    def __call__(self, t: int) -> float:
-        """A bound on γ_t."""
-        while len(self._gains) <= t:
-            j = int(np.argmax(np.round(self._posterior.std, 12)))
-            self._counts[j] += 1
-            played = np.flatnonzero(self._counts)
-            if self._posterior.wants_refit(len(played)):
-                self._posterior.refit(
-                    self._prior, played, np.zeros(len(played)), self._counts[played]
-                )
-            else:
-                self._posterior.observe(j, 0.0)
-            self._gains.append(self._posterior.gain)
-        return GREEDY_FACTOR * self._gains[t]
 
 
 def _reach(noise: Noise) -> float:
