@@ -543,7 +543,7 @@ def test_plot_writes_what_was_asked(tmp_path, capsys):
 @pytest.mark.parametrize(("dims", "nu_max"), [((1, 2, 3), 5), ((2,), 1.5), ((1, 4, 2, 6), 30)])
 def test_the_figure(dims, nu_max, monkeypatch):
     kept = []
-    monkeypatch.setattr(figure.figures, "saved", saved_to(kept, figure.figures._saved))
+    monkeypatch.setattr(figure.figures, "saved", saved_to(kept, figure.figures.saved))
     figure.draw(dims, nu_max)
     (drawn,) = kept
     drawn.draw_without_rendering()

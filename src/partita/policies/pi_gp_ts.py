@@ -48,7 +48,8 @@ class PiGPTS(UCBPolicy):
     scale : float, optional
         Factor of the posterior's deviation in a draw.
     redraws : int or None, optional
-        Cells drawn anew at each step besides those that changed.
+        Cells drawn anew at each step besides those that changed. With 0 a cell whose draw was low
+        may never be played again; 1, 2 and 8 lose alike (docs/algorithms.md).
     """
 
     guarantee = "proven"
@@ -66,7 +67,7 @@ class PiGPTS(UCBPolicy):
         alpha: float | None = None,
         initial_cells: int | None = None,
         scale: float = 1.0,
-        redraws: int | None = 8,
+        redraws: int | None = 2,
     ) -> None:
         super().__init__(domain)
         self.horizon = check_horizon(horizon)

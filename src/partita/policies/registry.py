@@ -193,7 +193,7 @@ _METHODS = (
         "after Chowdhury & Gopalan 2017 (GP-TS) and Janz, Burt & González 2020",
         f"{NORM}; no regret bound is known for draws this narrow",
         (),
-        "constant in t, O(m²) for a cell of m candidates, nine cells a step",
+        "constant in t, O(m²) for a cell of m candidates, three cells a step",
         ANY,
         "when losing little matters more than a regret theorem: bounds on f are as proven as "
         "π-GP-UCB’s",
@@ -203,10 +203,10 @@ _METHODS = (
         "ConfidenceBall",
         "confidence_ball:ConfidenceBall",
         "Dani, Hayes & Kakade 2008",
-        "f linear in the coordinates, bounded values",
+        LINEAR,
         ("confidence-ball",),
         "O(Nd + d²)",
-        FINITE,
+        ANY,
         "for its place in history: OFUL is the same with a width that learns",
     ),
     Method(
