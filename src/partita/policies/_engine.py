@@ -23,6 +23,8 @@ from .base import CellView, Prediction, Recommendation
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+#: Counts and sums of the observations of every site.
+SiteData = tuple[IntArray, FloatArray]
 
 #: Standard deviations this close are the same: the first cell in order decides.
 SAME_STD = 1e-12
@@ -168,13 +170,15 @@ class Engine:
         self, sites: IntArray, values: FloatArray, pending: dict[int, int], t: int
     ) -> None:
         """Take in many values at once; `pending` are the plays of each site still pending."""
+        known = self.partition.sites
+        before = (known.count.copy(), known.total.copy()) if self._tighten else None
         changed, gone = self.partition.observe_many(sites, values)
         self._t = t
         concerned = {*self._planned, *pending}
         self._planned, self._unplanned = dict(pending), None
         for site in sorted(concerned):
             changed += [cell for cell, _ in self.partition.cells_at(site)]
-        self._update(changed, gone)
+        self._update(changed, gone, before)
 
     def release(self, site: int, t: int) -> None:
         """A pending play was cancelled."""
@@ -208,11 +212,14 @@ class Engine:
                 self._enter(cell)
         self._update(renewed, [])
 
-    def _update(self, changed: list[Cell], gone: list[Cell]) -> None:
-        """Renew plans, bounds and rows of cells that changed, and of those looked up meanwhile."""
+    def _update(
+        self, changed: list[Cell], gone: list[Cell], before: SiteData | None = None
+    ) -> None:
+        """Renew plans, bounds and rows of cells that changed, and of those looked up meanwhile.
+
+        `before` is the data that the cells which are gone had last, if not all there is now.
+        """
         partition = self.partition
-        if self._tighten and gone:
-            self._hand_down(gone, changed)
         for cell in gone:
             self._drop(cell)
         if self._planned:
@@ -225,6 +232,8 @@ class Engine:
                 changed = changed + partition.take_altered()
             for cell in changed:
                 cell.plan = None
+        if self._tighten and gone:
+            self._hand_down(gone, changed, before)
         for cell in changed:
             if cell.count or cell.plan is not None or partition.explicit:
                 self._enter(cell)
@@ -235,7 +244,7 @@ class Engine:
         if partition.fresh.changed:
             self._enter_fresh()
 
-    def _hand_down(self, gone: list[Cell], heirs: list[Cell]) -> None:
+    def _hand_down(self, gone: list[Cell], heirs: list[Cell], before: SiteData | None) -> None:
         """Give the cells that replace others the bounds of those: all hold together.
 
         A cell that was laid out anew by bulk data keeps what it had inherited.
@@ -247,9 +256,9 @@ class Engine:
                 key = (key[0] - 1, *(c >> 1 for c in key[1:]))
             parent = parents.get(key)
             if parent is not None and parent is not cell:
-                self._inherit(cell, parent)
+                self._inherit(cell, parent, before)
 
-    def _inherit(self, cell: Cell, parent: Cell) -> None:
+    def _inherit(self, cell: Cell, parent: Cell, before: SiteData | None) -> None:
         candidates = self.partition.candidates
         points = candidates.points(cell)
         on_box = self.partition.lattice is not None
@@ -260,7 +269,7 @@ class Engine:
         if parent.key != cell.key:
             known = parent.posterior
             mean, std, gain = (
-                self._at_points(parent, points)
+                self._at_points(parent, points, before)
                 if on_box
                 else (known.mean[same], known.std[same], known.gain)
             )
@@ -423,15 +432,22 @@ class Engine:
             warn_contradiction()
         return best
 
-    def _at_points(self, cell: Cell, scaled: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        """Mean and deviation at any scaled points of a cell, exactly from its data, and γ."""
+    def _at_points(
+        self, cell: Cell, scaled: FloatArray, told: SiteData | None = None
+    ) -> tuple[FloatArray, FloatArray, float]:
+        """Mean and deviation at any scaled points of a cell, exactly from its data, and γ.
+
+        The data is all there is, or what was `told` at an earlier time.
+        """
         from scipy.linalg import solve_triangular
 
         partition = self.partition
+        count, total = (partition.sites.count, partition.sites.total) if told is None else told
         _, held = partition.data(cell)
+        held = held[count[held] > 0]
         if not len(held):
             return np.zeros(len(scaled)), np.ones(len(scaled)), 0.0
-        counts = partition.sites.count[held]
+        counts = count[held]
         data = partition.kernel_points(partition.sites.scaled[held])
         where = partition.kernel_points(scaled)
         gram = unit_kernel(partition.kernel, data, data)
@@ -439,7 +455,7 @@ class Engine:
         with one_thread():
             factor, gain = factorise(gram, partition.alpha / counts)
             rows = solve_triangular(factor, across, lower=True)
-            weights = solve_triangular(factor, partition.sites.total[held] / counts, lower=True)
+            weights = solve_triangular(factor, total[held] / counts, lower=True)
             mean = weights @ rows
         return mean, deviation(1.0 - (rows**2).sum(axis=0)), gain
 

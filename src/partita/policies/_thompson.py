@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -9,14 +11,17 @@ from partita._threads import one_thread
 from partita.candidates import Cell
 from partita.errors import NumericalError
 from partita.partition import Partition
-from partita.posterior import DensePosterior
+from partita.posterior import DensePosterior, factorise
 
 from ._scores import Scores
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
 #: Added to the diagonal of a prior, in steps, until its factor exists.
 JITTERS = (0.0, 1e-12, 1e-10, 1e-8)
+#: Below this noise of a replicate mean, Σ_D N⁻¹ would be rounding: Σ is known to about 1e−15.
+SMALLEST_NOISE = 1e-9
 #: Numbers kept in factors of priors, 8 bytes each; all are given up beyond that.
 FACTOR_NUMBERS = 2**25
 
@@ -43,7 +48,8 @@ class PosteriorDraws:
         self._partition = partition
         self._scale = scale
         self._random = random
-        self._factors: dict[Cell, FloatArray] = {}
+        #: By cell, or by level of a box for its cells with nothing but the lattice.
+        self._factors: dict[Cell | int, FloatArray] = {}
         self._numbers = 0
 
     def scores(self, cell: Cell, t: int) -> Scores:
@@ -54,9 +60,11 @@ class PosteriorDraws:
 
     def forget(self, cell: Cell) -> None:
         """Give up the factor of a cell that is gone."""
-        factor = self._factors.pop(cell, None)
-        if factor is not None:
-            self._numbers -= factor.size
+        self._give_up(cell)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State without the factors, which are computed again when they are needed."""
+        return {**self.__dict__, "_factors": {}, "_numbers": 0}
 
     def _draw(self, cell: Cell) -> FloatArray:
         """A draw from N(0, Σ) at the candidates, (m,)."""
@@ -71,22 +79,41 @@ class PosteriorDraws:
         prior = np.asarray(self._prior_factor(cell) @ white)
         if not len(where):
             return prior
-        partition.warm(cell)
         noises = partition.alpha / partition.sites.count[held]
-        noise = self._random.standard_normal(len(where)) * np.sqrt(noises)
-        weights = (prior[where] + noise) / noises
-        return np.asarray(prior - weights @ np.asarray(posterior.cov)[where])
+        noisy = prior[where] + self._random.standard_normal(len(where)) * np.sqrt(noises)
+        if noises.min() < SMALLEST_NOISE:
+            return prior - self._regress(cell, where, noises, noisy)
+        partition.warm(cell)
+        return np.asarray(prior - (noisy / noises) @ np.asarray(posterior.cov)[where])
+
+    def _regress(
+        self, cell: Cell, where: IntArray, noises: FloatArray, values: FloatArray
+    ) -> FloatArray:
+        """K_D (K_DD + N)⁻¹ values at the candidates, (m,), by a solve."""
+        from scipy.linalg import cho_solve
+
+        gram, across = self._partition.candidates.prior(cell).data(where)
+        factor, _ = factorise(gram, noises)
+        return np.asarray(cho_solve((factor, True), values) @ across)
 
     def _prior_factor(self, cell: Cell) -> FloatArray:
-        factor = self._factors.get(cell)
+        lattice = self._partition.lattice
+        bare = lattice is not None and len(cell.sites) == len(lattice.offsets)
+        key = cell.key[0] if bare else cell  # cells of a level differ by a shift only
+        factor = self._factors.get(key)
         if factor is None or len(factor) != len(cell.sites):
-            self.forget(cell)
+            self._give_up(key)
             factor = _factor(self._partition.candidates.prior(cell).matrix())
             if self._numbers + factor.size > FACTOR_NUMBERS:
                 self._factors, self._numbers = {}, 0
-            self._factors[cell] = factor
+            self._factors[key] = factor
             self._numbers += factor.size
         return factor
+
+    def _give_up(self, key: Cell | int) -> None:
+        factor = self._factors.pop(key, None)
+        if factor is not None:
+            self._numbers -= factor.size
 
 
 def _factor(matrix: FloatArray) -> FloatArray:

@@ -33,6 +33,7 @@ from .base import (
     check_scale,
     check_seed,
 )
+from .pi_gp_ucb import check_alpha
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -94,7 +95,7 @@ class BKB(Policy):
         self.sub_gaussian = check_scale("noise constant", sub_gaussian_constant(noise))
         self.delta = check_delta(delta)
         self.seed = check_seed(seed)
-        self.alpha = as_positive("alpha", alpha)
+        self.alpha = check_alpha(alpha)
         self.accuracy = as_number(accuracy)
         if not 0 < self.accuracy < 1:
             raise InvalidInput(f"accuracy={accuracy!r}: give a number between 0 and 1.")
@@ -106,6 +107,7 @@ class BKB(Policy):
         self._points = arms.unit_points / kernel.scales(arms.dim)
         self._random = np.random.default_rng([self.seed, STREAM])
         self._resolution = tie_resolution(self.norm_bound, self.sub_gaussian)
+        self._dictionary = np.empty(0, np.int64)
         #: z of every arm, (m, N), and V⁻¹ by its factor, (m, m).
         self._embedding = np.empty((0, arms.size))
         self._factor = np.empty((0, 0))
@@ -115,9 +117,14 @@ class BKB(Policy):
         self._past_horizon = False
 
     @property
+    def dictionary(self) -> IntArray:
+        """The arms of the present dictionary, by number, (m,)."""
+        return self._dictionary.copy()
+
+    @property
     def dictionary_size(self) -> int:
-        """m, the arms of the present dictionary."""
-        return len(self._embedding)
+        """m, how many arms the present dictionary has."""
+        return len(self._dictionary)
 
     @property
     def width(self) -> float:
@@ -171,7 +178,8 @@ class BKB(Policy):
         np.add.at(self._sites.count, sites, 1)
         np.add.at(self._sites.total, sites, values)
         with one_thread():
-            self._embed(self._draw_dictionary())
+            self._dictionary = self._draw_dictionary()
+            self._embed(self._dictionary)
             self._fit()
 
     def _released(self, site: int) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
-from partita._checks import as_positive
+import numpy.typing as npt
+
 from partita.cover import Geometry, SplitRule
 from partita.domains import Arms, Grid
 from partita.errors import InvalidInput
@@ -16,7 +18,16 @@ from partita.theory.gains import GreedyGain
 from partita.widths import BayesianWidth, SrinivasWidth, Width
 
 from ._engine import Engine
-from .base import check_choice, check_delta, check_finite, check_kernel, check_scale, check_seed
+from .base import (
+    Prediction,
+    check_choice,
+    check_delta,
+    check_finite,
+    check_kernel,
+    check_scale,
+    check_seed,
+)
+from .pi_gp_ucb import SMALLEST_ALPHA
 from .ucb import UCBPolicy
 
 
@@ -68,7 +79,7 @@ class GPUCB(UCBPolicy):
         if self.bound == "bayesian":
             self.guarantee = "bayesian"
             size = self.amplitude
-            self.alpha = as_positive("noise over amplitude", (deviation / size) ** 2)
+            self.alpha = _regulariser(deviation / size)
             width = BayesianWidth(size, arms.size, self.delta)
         else:
             self.guarantee = "published"
@@ -76,7 +87,7 @@ class GPUCB(UCBPolicy):
                 raise InvalidInput('bound="rkhs": give norm_bound as well.')
             size = self.norm_bound = check_scale("norm_bound", norm_bound)
             deviation = _reach(noise)
-            self.alpha = as_positive("noise", deviation**2)
+            self.alpha = _regulariser(deviation)
             width = SrinivasWidth(size, self.delta, GreedyGain(self.kernel, arms, self.alpha))
         self._engine = Engine(
             Partition(
@@ -91,6 +102,21 @@ class GPUCB(UCBPolicy):
             tie_resolution(size, deviation),
             size,
         )
+
+    def predict(self, X: npt.ArrayLike) -> Prediction:
+        """Posterior and bounds at arms (n, d); deviations are those of f, amplitude and all."""
+        got = super().predict(X)
+        return got._replace(std=self.amplitude * got.std) if self.bound == "bayesian" else got
+
+
+def _regulariser(ratio: float) -> float:
+    """α from the noise's deviation over that of f under the prior."""
+    if ratio**2 < SMALLEST_ALPHA:
+        raise InvalidInput(
+            f"the noise is {ratio:g} of the amplitude: below {math.sqrt(SMALLEST_ALPHA):g} "
+            "rounding would drown the posterior. Give noise with a larger constant."
+        )
+    return ratio**2
 
 
 def _reach(noise: Noise) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from partita._checks import as_positive
 from partita.cover import Geometry, SplitRule
 from partita.domains import Arms, Grid
 from partita.kernels import Matern
@@ -22,6 +21,7 @@ from .base import (
     check_scale,
     check_seed,
 )
+from .pi_gp_ucb import check_alpha
 from .ucb import UCBPolicy
 
 
@@ -75,7 +75,7 @@ class KernelUCB(UCBPolicy):
         self.sub_gaussian = check_scale("noise constant", sub_gaussian_constant(noise))
         self.delta = check_delta(delta)
         self.seed = check_seed(seed)
-        self.alpha = as_positive("alpha", alpha)
+        self.alpha = check_alpha(alpha)
         self.exploration = (
             math.sqrt(self.alpha) * self.norm_bound
             + self.sub_gaussian * math.sqrt(2 * math.log(2 * self.horizon * arms.size / self.delta))

@@ -36,7 +36,8 @@ from .ucb import UCBPolicy
 SMALLEST_ALPHA = 1e-10
 #: Distinct points at which a cell splits even if its information gain is small (information split).
 POINT_LIMIT = 256
-#: Most arms a cell of the default first cover should hold, if that takes no more cells than this.
+#: Most arms a cell of the default first cover should hold, if that takes no more cells than this,
+#: which are also the most that are made at once.
 CELL_CANDIDATES = 1000
 MOST_FIRST_CELLS = 100_000
 #: Most dimensions of a box in which every part of a cell is made at once.
@@ -210,6 +211,13 @@ def make_partition(
             f"the box has {domain.dim} dimensions, but this policy makes all 2^d parts of a cell "
             f"at once: it plays boxes of at most {EXPLICIT_DIMS}. PiGPUCB without tightening "
             "plays them."
+        )
+    cells = rule.per_side**domain.dim
+    if explicit and isinstance(domain, Box) and cells > MOST_FIRST_CELLS:
+        raise InvalidInput(
+            f"initial_cells={rule.per_side} are {cells:,} cells in {domain.dim} dimensions, but "
+            f"this policy makes every cell at once: give so few that there are at most "
+            f"{MOST_FIRST_CELLS:,}."
         )
     return Partition(
         domain,

@@ -47,6 +47,8 @@ class Method:
         When to use it.
     settings
         What it is given in experiments besides what it is told of the problem.
+    promises
+        What `partita.testing.Promises` it keeps besides the defaults.
     sub_gaussian
         Whether experiments tell it only the half-width of the noise as a sub-Gaussian constant, as
         Janz et al. 2020 do, instead of its distribution.
@@ -62,6 +64,7 @@ class Method:
     domains: tuple[str, ...]
     use: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+    promises: Mapping[str, Any] = field(default_factory=dict)
     sub_gaussian: bool = False
 
     def load(self) -> Maker:
@@ -102,6 +105,7 @@ _METHODS = (
         FINITE,
         "to see why its width was improved: it explores for millions of steps",
         {"bound": "rkhs"},
+        promises={"regret": None},
     ),
     Method(
         "igp-ucb",
@@ -137,6 +141,7 @@ _METHODS = (
         "O(N²) at most, in the level that learns",
         FINITE,
         "for its bound; it loses nearly as much as uniform sampling at any horizon in reach",
+        promises={"regret": None},
     ),
     Method(
         "bkb",
@@ -149,6 +154,7 @@ _METHODS = (
         FINITE,
         "as a baseline of the sketched methods; experiments give it q̄ = 5, which proves nothing",
         {"budget": 5.0},
+        promises={"order_free": False},
     ),
     Method(
         "pi-gp-ucb-paper",
@@ -208,6 +214,7 @@ _METHODS = (
         "O(Nd + d²)",
         ANY,
         "for its place in history: OFUL is the same with a width that learns",
+        promises={"function": "linear", "regret": None},
     ),
     Method(
         "oful",
@@ -219,6 +226,7 @@ _METHODS = (
         "O(Nd + d²)",
         ANY,
         "when f is linear",
+        promises={"function": "linear"},
     ),
     Method(
         "sup-lin-ucb",
@@ -230,6 +238,7 @@ _METHODS = (
         "O(Nd + d²), in the level that learns",
         FINITE,
         "for its bound, when f is linear",
+        promises={"function": "linear"},
     ),
     Method(
         "hoo",
@@ -241,6 +250,7 @@ _METHODS = (
         "O(depth)",
         ANY,
         "when f is rough and nothing but its noise is known",
+        promises={"order_free": False, "memory": {"box": 1.0}},
     ),
     Method(
         "stosoo",
@@ -252,6 +262,12 @@ _METHODS = (
         "O(depth · log t)",
         ANY,
         "to find a good point under noise when nothing is known of f; its regret is not small",
+        promises={
+            "order_free": False,
+            "unasked": "accepted",
+            "memory": {"box": 1.0},
+            "regret": "simple",
+        },
     ),
     Method(
         "doo",
@@ -263,6 +279,13 @@ _METHODS = (
         "O(log t)",
         ANY,
         "without noise, when the smoothness is known",
+        promises={
+            "order_free": False,
+            "unasked": "accepted",
+            "memory": {"box": 1.0},
+            "regret": "simple",
+            "noisy": False,
+        },
     ),
     Method(
         "soo",
@@ -274,6 +297,13 @@ _METHODS = (
         "O(depth · log t)",
         ANY,
         "without noise, when nothing is known of f",
+        promises={
+            "order_free": False,
+            "unasked": "accepted",
+            "memory": {"box": 1.0},
+            "regret": "simple",
+            "noisy": False,
+        },
     ),
     Method(
         "direct",
@@ -285,6 +315,13 @@ _METHODS = (
         "O(sizes · log t)",
         ANY,
         "without noise, when nothing is known of f",
+        promises={
+            "order_free": False,
+            "unasked": "accepted",
+            "memory": {"box": 1.0},
+            "regret": "simple",
+            "noisy": False,
+        },
     ),
     Method(
         "uniform",
@@ -296,6 +333,7 @@ _METHODS = (
         "O(1)",
         ANY,
         "as the yardstick: regret is measured against it",
+        promises={"regret": None, "memory": {"box": 1.0}},
     ),
 )
 

@@ -1,4 +1,4 @@
-"""StoSOO: simultaneous optimistic optimisation under noise. Valko, Carpentier & Munos, ICML 2013."""
+"""StoSOO: SOO for values with noise. Valko, Carpentier & Munos, ICML 2013."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class StoSOO(TreePolicy):
     """SOO with k evaluations of a leaf before it is divided, and upper bounds instead of values.
 
     A leaf whose representative has T evaluations of average μ has the index
-    μ + 2L √(log(nk/δ) / (2T)), infinite for T = 0. A sweep goes down the tree once: at each depth it
-    takes the leaf of highest index, if no shallower one that it divided was higher, evaluates it if
-    T < k, and divides it otherwise. Valko et al. 2013, Algorithm 1. They have values in [0, 1],
+    μ + 2L √(log(nk/δ) / (2T)), infinite for T = 0. A sweep goes down the tree once: at each depth
+    it takes the leaf of highest index, if no shallower one that it divided was higher, evaluates it
+    if T < k, and divides it otherwise. Valko et al. 2013, Algorithm 1. They have values in [0, 1],
     whose L is 1/2; for other noise the width is scaled by 2L. Cells are divided into thirds along
     their longest side, the middle one of which keeps the representative and its evaluations.
 
-    It looks for one good point and spends most plays elsewhere: judge it by `recommend`. The smoothness
-    that its regret bound rests on need not be known, nor is it checked.
+    It looks for one good point and spends most plays elsewhere: judge it by `recommend`. The
+    smoothness that its bound rests on need not be known, nor is it checked.
 
     Parameters
     ----------
@@ -55,8 +55,8 @@ class StoSOO(TreePolicy):
     other, the one with the fewest evaluations is asked for again. Once no leaf is left to evaluate
     or divide (all arms of a small domain, say), the leaf of highest index is replayed.
 
-    Values told without being asked for count where they are exactly at a representative, of today or
-    of a cell made later; others are of no use to this method.
+    Values told without being asked for count where they are exactly at a representative, of a cell
+    of today or one made later; others are of no use to this method.
     """
 
     guarantee = "none"
@@ -105,7 +105,7 @@ class StoSOO(TreePolicy):
         since they end where the arms are sparse, not where f is high; and before the first division
         it is the whole domain's representative.
         """
-        single = [node for node in self._done if self.domain.finite]
+        single = [node for node in self._done if not self._tree.divisible(node)]
         candidates = [*self._deepest, *single] or [0]
         means = [self._mean(node) for node in candidates]
         best = int(np.argmax(means))
@@ -169,18 +169,19 @@ class StoSOO(TreePolicy):
 
     def _spare(self) -> int:
         """A leaf to replay when there is nothing else to do."""
-        owed = [node for node in self._busy if self._plays(node) + self._busy[node] < self.k]
+        spent = {node: self._plays(node) + plays for node, plays in self._busy.items()}
+        node = min(spent, key=lambda node: (spent[node], node), default=None)
         self._tidy(self._done_heap)
-        if not owed and self._done_heap:
+        if self._done_heap and (node is None or spent[node] >= self.k):
             return heappop(self._done_heap)[1]
-        return min(
-            owed or self._busy, key=lambda node: (self._plays(node) + self._busy[node], node)
-        )
+        assert node is not None
+        return node
 
     # -- leaves -----------------------------------------------------------------------------------
 
     def _plays(self, node: int) -> int:
-        return int(self._tree.sites.count[self._tree.representative(node)])
+        site = self._tree.representative(node)  # may make room for it, so comes first
+        return int(self._tree.sites.count[site])
 
     def _mean(self, node: int) -> float:
         site = self._tree.representative(node)
@@ -200,16 +201,14 @@ class StoSOO(TreePolicy):
 
     def _tidy(self, heap: list[tuple[float, int]]) -> None:
         """Drop entries on top that are out of date."""
-        while heap:
-            index, node = heap[0]
-            free = node not in self._busy and self._tree.first[node] < 0
-            if (
-                free
-                and -index == self._index(node)
-                and (node in self._done) == (heap is self._done_heap)
-            ):
-                return
+        while heap and not self._current(*heap[0], heap is self._done_heap):
             heappop(heap)
+
+    def _current(self, index: float, node: int, done: bool) -> bool:
+        """Whether an entry of a heap holds: the leaf is still one of its kind, free, unchanged."""
+        if node in self._busy or self._tree.first[node] >= 0 or done != (node in self._done):
+            return False
+        return -index == self._index(node)
 
     # -- bookkeeping ------------------------------------------------------------------------------
 

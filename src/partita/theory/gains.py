@@ -97,15 +97,19 @@ def greedy_information_gain(
     if not len(rows):
         raise InvalidInput(f"points has shape {rows.shape}: give at least one point.")
     greedy = GreedyGain(kernel, points, regulariser)
-    greedy.play(int(count))
-    upper = np.array([greedy(t) for t in range(1, int(count) + 1)])
-    return GainBounds(np.array(greedy.gains[1:]), upper, np.array(greedy.chosen[: int(count)]))
+    lower, upper = np.empty(int(count)), np.empty(int(count))
+    chosen = np.empty(int(count), dtype=np.int64)
+    for t in range(1, int(count) + 1):
+        chosen[t - 1] = greedy.play()
+        lower[t - 1], upper[t - 1] = greedy.gain, greedy(t)
+    return GainBounds(lower, upper, chosen)
 
 
 class GreedyGain:
-    """An upper bound on the largest information gain of t points of a finite set, for any t.
+    """An upper bound on the largest information gain of t points of a finite set, for growing t.
 
-    See `greedy_information_gain`. Plays as far as it was asked, and remembers.
+    See `greedy_information_gain`. Of the lines γ_s + t a_s, a_s what one more play adds, only those
+    are kept that are lowest for some t from now on: a few, however many plays.
     """
 
     def __init__(self, kernel: Matern, points: Grid | Arms | npt.ArrayLike, alpha: float) -> None:
@@ -120,39 +124,62 @@ class GreedyGain:
         dense = len(rows) <= DENSE_LIMIT
         self._posterior: Posterior = DensePosterior(alpha) if dense else RowPosterior(alpha, shape)
         self._counts = np.zeros(len(rows), dtype=np.int64)
+        self._plays = 0
         self._refit()
-        #: Gain of the first t plays, t = 0, 1, …
-        self.gains: list[float] = [0.0]
-        #: The plays.
-        self.chosen: list[int] = []
-        #: What one more play after t adds at most.
-        self._added = [self._largest()]
+        self._lines: list[tuple[float, float]] = []
+        self._add_line()
+
+    @property
+    def gain(self) -> float:
+        """Information gain of the plays so far."""
+        return self._posterior.gain
 
     def __call__(self, t: int) -> float:
-        """A bound on the largest information gain of t points."""
-        self.play(t)
-        return float((np.array(self.gains[: t + 1]) + t * np.array(self._added[: t + 1])).min())
+        """A bound on the largest information gain of t points; t should not fall."""
+        while self._plays < t:
+            self.play()
+        lines = self._lines
+        while len(lines) > 1 and _at(lines[1], t) <= _at(lines[0], t):
+            del lines[0]
+        return _at(lines[0], t)
 
-    def play(self, steps: int) -> None:
-        """Play the point of largest variance until there are so many plays."""
+    def play(self) -> int:
+        """Play the point of largest variance; its number."""
         with one_thread():
-            while len(self.chosen) < steps:
-                if self._posterior.wants_refit(int(np.count_nonzero(self._counts))):
-                    self._refit()
-                best = int(np.argmax(self._posterior.std))
-                self._posterior.observe(best, 0.0)
-                self._counts[best] += 1
-                self.chosen.append(best)
-                self.gains.append(self._posterior.gain)
-                self._added.append(self._largest())
+            if self._posterior.wants_refit(int(np.count_nonzero(self._counts))):
+                self._refit()
+            best = int(np.argmax(self._posterior.std))
+            self._posterior.observe(best, 0.0)
+        self._counts[best] += 1
+        self._plays += 1
+        self._add_line()
+        return best
 
-    def _largest(self) -> float:
-        return 0.5 * float(np.log1p(self._posterior.std.max() ** 2 / self._alpha))
+    def _add_line(self) -> None:
+        """Add the line of the plays so far, which is flatter than all before."""
+        added = 0.5 * float(np.log1p(self._posterior.std.max() ** 2 / self._alpha))
+        line, lines = (self._posterior.gain, added), self._lines
+        while lines and lines[-1][1] <= added:  # no steeper after rounding: the lower one serves
+            if lines[-1][0] <= line[0]:
+                return
+            lines.pop()
+        while len(lines) > 1 and _crossing(lines[-2], line) <= _crossing(lines[-2], lines[-1]):
+            lines.pop()
+        lines.append(line)
 
     def _refit(self) -> None:
         played = np.flatnonzero(self._counts)
         counts = self._counts[played].astype(float)
         self._posterior.refit(self._prior, played, np.zeros(len(played)), counts)
+
+
+def _at(line: tuple[float, float], t: int) -> float:
+    return line[0] + t * line[1]
+
+
+def _crossing(steep: tuple[float, float], flat: tuple[float, float]) -> float:
+    """From which t on the flatter of two lines is lower."""
+    return (flat[0] - steep[0]) / (steep[1] - flat[1])
 
 
 def _points(kernel: object, points: Any) -> FloatArray:
