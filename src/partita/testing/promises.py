@@ -1,0 +1,119 @@
+"""What a policy promises, and so what the suite holds it to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from partita._checks import as_number
+from partita.errors import InvalidInput
+
+#: The kinds of domain: `Grid`, `Arms` and `Box`.
+KINDS = ("grid", "arms", "box")
+FUNCTIONS = ("smooth", "linear")
+REGRETS = ("cumulative", "simple", None)
+#: The fewest steps from which growth can be told from start-up.
+SHORTEST_LONG_RUN = 400
+
+
+@dataclass(frozen=True)
+class Promises:
+    """What a policy promises; the suite checks this much and no more.
+
+    The defaults are those of a policy that keeps all of Partita's conventions at constant cost.
+
+    Parameters
+    ----------
+    domains
+        The kinds of domain it plays, of "grid", "arms" and "box".
+    pending
+        It may be asked again before it is told, any number of times.
+    cancel
+        A pending point may be given up with `cancel(x)`.
+    bulk
+        It takes many observations at once, `tell(X, Y)`.
+    unasked
+        It takes observations of points that it never asked for, and uses them. "accepted": it takes
+        them, used or not.
+    order_free
+        What it recommends does not depend on the order in which the same values arrived. False for
+        methods whose structure grows with the data, such as trees.
+    deterministic
+        The same seed and the same tells give the same asks. If False, all checks that compare a
+        policy with its twin are left out or weakened.
+    noisy
+        It is meant for noisy values. If False, values are exact throughout the suite.
+    function
+        What it models: a "smooth" function, of norm at most `norm_bound` for the kernel it is
+        given, or one that is "linear", f(x) = θᵀx, ‖θ‖ at most `norm_bound`.
+    regret
+        "cumulative": what it loses a step goes to zero. "simple": what its recommendation loses
+        does. None: neither.
+    bounds
+        The bounds of `recommend` hold with probability 1 − delta, and those of `certificate` where
+        it has one. None: whether its `guarantee` is "proven".
+    time, memory
+        The time of step t grows as t^time and the state as t^memory, logarithms aside. A number, or
+        one for each kind of domain that needs another than 0, such as {"box": 1}.
+    steps
+        Length of the run in which growth is measured. Shorten it for a method whose steps get slow.
+    """
+
+    domains: tuple[str, ...] = KINDS
+    pending: bool = True
+    cancel: bool = True
+    bulk: bool = True
+    unasked: bool | Literal["accepted"] = True
+    order_free: bool = True
+    deterministic: bool = True
+    noisy: bool = True
+    function: Literal["smooth", "linear"] = "smooth"
+    regret: Literal["cumulative", "simple"] | None = "cumulative"
+    bounds: bool | None = None
+    time: float | Mapping[str, float] = 0.0
+    memory: float | Mapping[str, float] = 0.0
+    steps: int = 10_000
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be checked."""
+        given: Any = self.domains
+        domains = (given,) if isinstance(given, str) else tuple(given)
+        object.__setattr__(self, "domains", domains)
+        if not domains or not set(domains) <= set(KINDS) or len(set(domains)) < len(domains):
+            raise InvalidInput(f"domains={self.domains!r}: give some of {', '.join(KINDS)}.")
+        for name, options in (("function", FUNCTIONS), ("regret", REGRETS)):
+            if getattr(self, name) not in options:
+                words = ", ".join(map(repr, options))
+                raise InvalidInput(f"{name}={getattr(self, name)!r}: give one of {words}.")
+        for name in ("pending", "cancel", "bulk", "order_free", "deterministic", "noisy"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidInput(f"{name}={getattr(self, name)!r}: give True or False.")
+        if self.unasked != "accepted" and not isinstance(self.unasked, bool):
+            raise InvalidInput(f'unasked={self.unasked!r}: give True, False or "accepted".')
+        if self.bounds is not None and not isinstance(self.bounds, bool):
+            raise InvalidInput(f"bounds={self.bounds!r}: give True, False or None.")
+        for name in ("time", "memory"):
+            self._check_exponents(name)
+        steps = as_number(self.steps)
+        if not SHORTEST_LONG_RUN <= steps < math.inf or steps != int(steps):
+            raise InvalidInput(
+                f"steps={self.steps!r}: give a whole number of at least {SHORTEST_LONG_RUN}."
+            )
+
+    def exponent(self, name: Literal["time", "memory"], kind: str) -> float:
+        """The exponent of growth promised on one kind of domain."""
+        value: float | Mapping[str, float] = getattr(self, name)
+        return float(value.get(kind, 0.0) if isinstance(value, Mapping) else value)
+
+    def _check_exponents(self, name: str) -> None:
+        given = getattr(self, name)
+        by_kind = given if isinstance(given, Mapping) else dict.fromkeys(KINDS, given)
+        if not set(by_kind) <= set(KINDS) or not all(
+            0 <= as_number(value) <= 10 for value in by_kind.values()
+        ):
+            raise InvalidInput(
+                f"{name}={given!r}: give an exponent of t from 0 to 10, or one for each kind of "
+                f"domain ({', '.join(KINDS)})."
+            )
