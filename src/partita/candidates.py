@@ -323,8 +323,9 @@ class BoxCandidates:
         j = self.number(cell, site)
         if j < self._size or self.sites.count[site]:
             return False
-        cell.match_bounds(np.delete(np.arange(len(cell.sites)), j))
-        cell.sites, cell.priority = np.delete(cell.sites, j), np.delete(cell.priority, j)
+        kept = np.delete(np.arange(len(cell.sites)), j)
+        cell.sites, cell.priority = cell.sites[kept], cell.priority[kept]
+        cell.match_bounds(kept)
         return True
 
     def told(self, cell: Cell) -> IntArray | None:

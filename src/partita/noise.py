@@ -171,6 +171,15 @@ def sub_gaussian_constant(noise: Noise) -> float:
     return constant
 
 
+def reach(noise: Noise) -> float:
+    """The largest size of noise that is bounded; infinite for any other."""
+    if isinstance(noise, Uniform):
+        return noise.high
+    if isinstance(noise, Bounded):
+        return noise.high - noise.low
+    return 1.0 if isinstance(noise, Bernoulli) else math.inf
+
+
 def _positive(model: Any, name: str) -> float:
     """The field `name` of a noise model as a float, if it is a positive finite number."""
     given = getattr(model, name)

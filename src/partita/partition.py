@@ -397,6 +397,18 @@ class Partition:
             self._cool(cell)
 
 
+def one_cell(
+    domain: Grid | Arms | Box,
+    kernel: Matern,
+    alpha: float,
+    seed: int,
+    lattice: Lattice | None = None,
+) -> Partition:
+    """The whole domain as one cell that never splits; a box needs its candidates."""
+    rule = SplitRule(1, domain.dim, kernel.nu, never=True)
+    return Partition(domain, Geometry(domain.dim, 1), rule, kernel, alpha, seed, lattice)
+
+
 def _numbers(posterior: Posterior) -> int:
     """How many numbers a posterior's covariance keeps."""
     if isinstance(posterior, DensePosterior) and posterior.cov is not None:

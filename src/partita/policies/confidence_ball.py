@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from partita.domains import Arms, Box, Grid
 from partita.linear import LinearPosterior, linear_features
-from partita.noise import Bernoulli, Bounded, Noise, Uniform
+from partita.noise import Noise, reach
 
 from ._arms import Planned
 from .linear import LinearUCB
@@ -64,7 +64,9 @@ class ConfidenceBall(LinearUCB):
         intercept: float = 1.0,
     ) -> None:
         super().__init__(domain, norm_bound, noise, delta, seed, intercept)
-        self._unit = self._range + _reach(noise, self.sub_gaussian)
+        # Noise without a limit counts with its constant: see the docstring.
+        farthest = reach(noise)
+        self._unit = self._range + (self.sub_gaussian if farthest == math.inf else farthest)
         spanner, self._to_spanner = barycentric_spanner(
             linear_features(self._points, self.intercept)
         )
@@ -80,17 +82,6 @@ class ConfidenceBall(LinearUCB):
         term = 2 * math.log(t) - math.log(self.delta)
         beta = max(128 * self._rank * math.log(t) * term, (8 / 3 * term) ** 2)
         return self._unit * math.sqrt(beta)
-
-
-def _reach(noise: Noise, sub_gaussian: float) -> float:
-    """How far values can be from f, or the sub-Gaussian constant where there is no limit."""
-    if isinstance(noise, Uniform):
-        return noise.high
-    if isinstance(noise, Bounded):
-        return noise.high - noise.low
-    if isinstance(noise, Bernoulli):
-        return 1.0
-    return sub_gaussian
 
 
 def barycentric_spanner(vectors: FloatArray) -> tuple[IntArray, FloatArray]:

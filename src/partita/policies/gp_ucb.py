@@ -7,12 +7,11 @@ from typing import Literal
 
 import numpy.typing as npt
 
-from partita.cover import Geometry, SplitRule
 from partita.domains import Arms, Grid
 from partita.errors import InvalidInput
 from partita.kernels import Matern
-from partita.noise import Bernoulli, Bounded, Noise, Uniform, sub_gaussian_constant
-from partita.partition import Partition
+from partita.noise import Noise, reach, sub_gaussian_constant
+from partita.partition import one_cell
 from partita.sites import tie_resolution
 from partita.theory.gains import GreedyGain
 from partita.widths import BayesianWidth, SrinivasWidth, Width
@@ -86,18 +85,16 @@ class GPUCB(UCBPolicy):
             if norm_bound is None:
                 raise InvalidInput('bound="rkhs": give norm_bound as well.')
             size = self.norm_bound = check_scale("norm_bound", norm_bound)
-            deviation = _reach(noise)
+            deviation = reach(noise)
+            if deviation == math.inf:
+                raise InvalidInput(
+                    f'noise={noise!r}: bound="rkhs" is for noise that is bounded. Give Uniform, '
+                    "Bounded or Bernoulli."
+                )
             self.alpha = _regulariser(deviation)
             width = SrinivasWidth(size, self.delta, GreedyGain(self.kernel, arms, self.alpha))
         self._engine = Engine(
-            Partition(
-                arms,
-                Geometry(arms.dim, 1),
-                SplitRule(1, arms.dim, kernel.nu, never=True),
-                kernel,
-                self.alpha,
-                self.seed,
-            ),
+            one_cell(arms, kernel, self.alpha, self.seed),
             width,
             tie_resolution(size, deviation),
             size,
@@ -113,21 +110,8 @@ def _regulariser(ratio: float) -> float:
     """α from the noise's deviation over that of f under the prior."""
     if ratio**2 < SMALLEST_ALPHA:
         raise InvalidInput(
-            f"the noise is {ratio:g} of the amplitude: below {math.sqrt(SMALLEST_ALPHA):g} "
-            "rounding would drown the posterior. Give noise with a larger constant."
+            f"the noise is {ratio:g} of the scale of f under the prior: below "
+            f"{math.sqrt(SMALLEST_ALPHA):g} rounding would drown the posterior. Give noise with a "
+            "larger constant."
         )
     return ratio**2
-
-
-def _reach(noise: Noise) -> float:
-    """The largest size of a bounded noise."""
-    if isinstance(noise, Uniform):
-        return noise.high
-    if isinstance(noise, Bounded):
-        return noise.high - noise.low
-    if isinstance(noise, Bernoulli):
-        return 1.0
-    raise InvalidInput(
-        f'noise={noise!r}: bound="rkhs" is for noise that is bounded. Give Uniform, Bounded or '
-        "Bernoulli."
-    )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from partita._checks import as_positive
-from partita.cover import Geometry, SplitRule
 from partita.domains import Arms, Box, Grid
 from partita.errors import InvalidInput
 from partita.kernels import Matern
 from partita.lattice import whole
 from partita.noise import Noise, sub_gaussian_constant
-from partita.partition import Partition
+from partita.partition import one_cell
 from partita.sites import tie_resolution
 from partita.widths import SingleCellWidth
 
@@ -56,17 +55,9 @@ class IGPUCB(UCBPolicy):
             raise InvalidInput(
                 f"alpha={alpha}: the width of IGP-UCB holds for alpha of at least 1 only."
             )
-        partition = Partition(
-            domain,
-            Geometry(domain.dim, 1),
-            SplitRule(1, domain.dim, kernel.nu, never=True),
-            kernel,
-            self.alpha,
-            self.seed,
-            whole(domain.dim, BOX_CANDIDATES) if isinstance(domain, Box) else None,
-        )
+        lattice = whole(domain.dim, BOX_CANDIDATES) if isinstance(domain, Box) else None
         self._engine = Engine(
-            partition,
+            one_cell(domain, kernel, self.alpha, self.seed, lattice),
             SingleCellWidth(self.norm_bound, self.sub_gaussian, self.delta),
             tie_resolution(self.norm_bound, self.sub_gaussian),
             self.norm_bound,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
-from partita.cover import Geometry, SplitRule
 from partita.domains import Arms, Grid
 from partita.kernels import Matern
 from partita.noise import Noise, sub_gaussian_constant
-from partita.partition import Partition
+from partita.partition import one_cell
 from partita.sites import tie_resolution
 from partita.widths import FixedWidth
 
@@ -83,14 +82,7 @@ class KernelUCB(UCBPolicy):
             else check_scale("exploration", exploration)
         )
         self._engine = Engine(
-            Partition(
-                arms,
-                Geometry(arms.dim, 1),
-                SplitRule(1, arms.dim, kernel.nu, never=True),
-                kernel,
-                self.alpha,
-                self.seed,
-            ),
+            one_cell(arms, kernel, self.alpha, self.seed),
             FixedWidth(self.exploration / math.sqrt(self.alpha)),
             tie_resolution(self.norm_bound, self.sub_gaussian),
             self.norm_bound,
