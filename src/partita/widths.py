@@ -210,13 +210,15 @@ class BayesianWidth:
 class SrinivasWidth:
     """β_t = √(2B² + 300 γ_t log³(t/δ)) for ‖f‖ ≤ B. Srinivas et al. 2010, Theorem 3.
 
-    `largest_gain(t)` bounds γ_t, the most that t observations can tell.
+    `largest_gain(t)` bounds γ_t, the most that t observations can tell. It is asked for t = 0, 1, …
+    in turn, and remembered: t falls when a pending point is cancelled, or told data is asked about.
     """
 
     norm_bound: float
     delta: float
     largest_gain: Callable[[int], float]
     drifts: bool = True
+    _known: list[float] = field(default_factory=list, repr=False)
     counts_gain: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -229,4 +231,7 @@ class SrinivasWidth:
 
     def clock(self, t: int) -> float:
         """300 γ_t log³(t/δ)."""
-        return 300.0 * self.largest_gain(t) * math.log(t / self.delta) ** 3
+        known = self._known
+        while len(known) <= t:
+            known.append(self.largest_gain(len(known)))
+        return 300.0 * known[t] * math.log(t / self.delta) ** 3

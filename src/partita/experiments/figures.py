@@ -38,6 +38,8 @@ _DASHES: tuple[Any, ...] = ("solid", (0, (5, 1.5)), (0, (1.5, 1.2)))
 TOP_HAT = 200
 #: Points a line is drawn with.
 _POINTS = 500
+#: Who loses much more than uniform sampling leaves the panel to the others.
+_MOST_SHOWN = 1.25
 #: Labels are at least this far apart, as a part of the panel's height.
 LABEL_GAP = 0.062
 _UNIFORM = "uniform"
@@ -176,7 +178,7 @@ def comparison(
             lines = [_line(looks[p], [t.regret_so_far for t in g]) for p, g in groups.items()]
             if all(p.name != _UNIFORM for p in groups):
                 lines.insert(0, _straight(LOOKS[_UNIFORM], plan.horizon, 0.0, 1 / plan.horizon))
-            _draw(panel, lines, plan.horizon, gap=min(LABEL_GAP, 0.21 / tall))
+            _draw(panel, lines, plan.horizon, gap=min(LABEL_GAP, 0.21 / tall), most=_MOST_SHOWN)
             _head(panel, compare.title(problem), "regret, of what uniform sampling loses in all")
             panel.set_xlabel("evaluations")
         return saved(
@@ -231,7 +233,12 @@ def _without_band(line: Line) -> Line:
 
 
 def _draw(
-    panel: Any, lines: Sequence[Line], horizon: int, log: bool = False, gap: float = LABEL_GAP
+    panel: Any,
+    lines: Sequence[Line],
+    horizon: int,
+    log: bool = False,
+    gap: float = LABEL_GAP,
+    most: float = np.inf,
 ) -> None:
     """Draw lines with their bands and names from the first evaluation to the last."""
     highest = 0.0
@@ -250,7 +257,7 @@ def _draw(
         panel.yaxis.set_major_locator(require("matplotlib.ticker").LogLocator(subs=(1, 2, 5)))
         panel.yaxis.set_major_formatter("{x:,g}")
     else:
-        panel.set_ylim(0, 1.05 * highest or 1.0)
+        panel.set_ylim(0, min(1.05 * highest, most) or 1.0)
         panel.ticklabel_format(axis="y", style="plain")
         if highest >= 1000:
             panel.yaxis.set_major_formatter("{x:,.0f}")
@@ -270,7 +277,8 @@ def _name_lines(panel: Any, lines: Sequence[Line], gap: float) -> None:
     to_panel = panel.transData + panel.transAxes.inverted()
     ends = [float(to_panel.transform((0, line.values.mean[-1]))[1]) for line in lines]
     order = np.argsort(ends, kind="stable")
-    for i, height in zip(order, spread([ends[i] for i in order], gap), strict=True):
+    heights = within_panel(spread([ends[i] for i in order], gap), gap)
+    for i, height in zip(order, heights, strict=True):
         panel.text(
             1.02,
             height,
@@ -296,6 +304,16 @@ def spread(heights: Sequence[float], gap: float) -> list[float]:
             size += count
         clusters.append((centre, size))
     return [centre + (i - (size - 1) / 2) * gap for centre, size in clusters for i in range(size)]
+
+
+def within_panel(heights: Sequence[float], gap: float) -> list[float]:
+    """Ascending heights pushed into [0, 1], still `gap` apart: over the top if there are many."""
+    kept = list(heights)
+    for i in reversed(range(len(kept))):
+        kept[i] = min(kept[i], 1.0 if i == len(kept) - 1 else kept[i + 1] - gap)
+    for i in range(len(kept)):
+        kept[i] = max(kept[i], 0.0 if i == 0 else kept[i - 1] + gap)
+    return kept
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from partita._threads import one_thread
 from partita.candidates import Cell
 from partita.errors import NumericalError
 from partita.partition import Partition
-from partita.posterior import DensePosterior, factorise
+from partita.posterior import DensePosterior, factorise, unit_kernel
 
 from ._scores import Scores
 
@@ -24,6 +25,8 @@ JITTERS = (0.0, 1e-12, 1e-10, 1e-8)
 SMALLEST_NOISE = 1e-9
 #: Numbers kept in factors of priors, 8 bytes each; all are given up beyond that.
 FACTOR_NUMBERS = 2**25
+#: Candidates are rounded to this part of a lengthscale before cells are compared.
+SAME_SHAPE = 2.0**36
 
 
 class PosteriorDraws:
@@ -48,8 +51,9 @@ class PosteriorDraws:
         self._partition = partition
         self._scale = scale
         self._random = random
-        #: By cell, or by level of a box for its cells with nothing but the lattice.
-        self._factors: dict[Cell | int, FloatArray] = {}
+        #: Factors of priors by the shape of a cell, and shapes of cells without extras.
+        self._factors: dict[bytes, FloatArray] = {}
+        self._shapes: dict[Cell, bytes] = {}
         self._numbers = 0
 
     def scores(self, cell: Cell, t: int) -> Scores:
@@ -59,12 +63,12 @@ class PosteriorDraws:
         return Scores(cell.posterior.mean + self._scale * draw, np.zeros(len(draw)), 0.0)
 
     def forget(self, cell: Cell) -> None:
-        """Give up the factor of a cell that is gone."""
-        self._give_up(cell)
+        """A cell is gone; its factor may serve another."""
+        self._shapes.pop(cell, None)
 
     def __getstate__(self) -> dict[str, Any]:
         """State without the factors, which are computed again when they are needed."""
-        return {**self.__dict__, "_factors": {}, "_numbers": 0}
+        return {**self.__dict__, "_factors": {}, "_shapes": {}, "_numbers": 0}
 
     def _draw(self, cell: Cell) -> FloatArray:
         """A draw from N(0, Σ) at the candidates, (m,)."""
@@ -97,23 +101,31 @@ class PosteriorDraws:
         return np.asarray(cho_solve((factor, True), values) @ across)
 
     def _prior_factor(self, cell: Cell) -> FloatArray:
-        lattice = self._partition.lattice
-        bare = lattice is not None and len(cell.sites) == len(lattice.offsets)
-        key = cell.key[0] if bare else cell  # cells of a level differ by a shift only
-        factor = self._factors.get(key)
-        if factor is None or len(factor) != len(cell.sites):
-            self._give_up(key)
-            factor = _factor(self._partition.candidates.prior(cell).matrix())
+        """Factor of the kernel between a cell's candidates, one for all cells of a shape."""
+        partition, lattice = self._partition, self._partition.lattice
+        stays = lattice is None or len(cell.sites) == len(lattice.offsets)  # no extras to change
+        shape = self._shapes.get(cell) if stays else None
+        points = None
+        if shape is None:
+            points = _offsets(partition, cell)
+            shape = hashlib.blake2b(points.tobytes(), digest_size=16).digest()
+            if stays:
+                self._shapes[cell] = shape
+        factor = self._factors.get(shape)
+        if factor is None:
+            points = _offsets(partition, cell) if points is None else points
+            factor = _factor(unit_kernel(partition.kernel, points, points))
             if self._numbers + factor.size > FACTOR_NUMBERS:
                 self._factors, self._numbers = {}, 0
-            self._factors[key] = factor
+            self._factors[shape] = factor
             self._numbers += factor.size
         return factor
 
-    def _give_up(self, key: Cell | int) -> None:
-        factor = self._factors.pop(key, None)
-        if factor is not None:
-            self._numbers -= factor.size
+
+def _offsets(partition: Partition, cell: Cell) -> FloatArray:
+    """Candidates over lengthscales, from the first on; equal for cells that differ by a shift."""
+    points = partition.kernel_points(partition.candidates.points(cell))
+    return np.asarray(np.rint((points - points[0]) * SAME_SHAPE) / SAME_SHAPE + 0.0)
 
 
 def _factor(matrix: FloatArray) -> FloatArray:

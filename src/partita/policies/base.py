@@ -21,8 +21,8 @@ from partita.kernels import Matern
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-#: Raised by one whenever a saved policy can no longer be read by older code.
-STATE_VERSION = 1
+#: Raised by one whenever what a policy saves changes; a policy of another version is refused.
+STATE_VERSION = 2
 #: Norm bounds and noise constants below this, or above its inverse, are refused.
 SMALLEST_SCALE = 1e-50
 #: Values beyond this could overflow when they are squared or summed.
@@ -202,10 +202,12 @@ class Policy(ABC):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         version = state.get("state_version")
-        if not isinstance(version, int) or version > STATE_VERSION:
+        if version != STATE_VERSION:
+            newer = isinstance(version, int) and version > STATE_VERSION
             raise VersionMismatch(
                 f"this policy was saved by Partita {state.get('written_by', '?')} (state version "
-                f"{version}), but {__version__} reads only up to {STATE_VERSION}: upgrade Partita."
+                f"{version}), but {__version__} reads version {STATE_VERSION}: "
+                + ("upgrade Partita." if newer else "open it with the Partita that saved it.")
             )
         self.__dict__.update(
             {k: v for k, v in state.items() if k not in ("state_version", "written_by")}

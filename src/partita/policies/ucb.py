@@ -37,8 +37,8 @@ class UCBPolicy(Policy):
     def certificate(self) -> float:
         """A bound on f(x*) − f(recommended x), at all times, with probability ≥ 1 − delta.
 
-        Infinite, with a `TheoryWarning`, where the bounds contradict each other: nothing is certain
-        then.
+        That is, if `guarantee` is "proven"; else as far as that goes. Infinite, with a
+        `TheoryWarning`, where the bounds contradict each other: nothing is certain then.
         """
         t = self._told + 1
         gap = self._engine.ceiling(t) - self._engine.recommend(t).lower
