@@ -8,23 +8,20 @@ import numpy as np
 import numpy.typing as npt
 
 from partita import _hot
-from partita._threads import one_thread
 from partita.candidates import Cell
 from partita.cover import CellKey
 from partita.errors import warn_theory
 from partita.index import LazyHeap, Score, Table
 from partita.partition import Partition
-from partita.posterior import deviation, factorise, unit_kernel
 from partita.sites import BoxSites, WordArray
 from partita.widths import Width, width_of
 
+from ._inherit import SiteData, at_points, hand_down, places_among
 from ._scores import Scorer, UpperBounds
 from .base import CellView, Prediction, Recommendation
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-#: Counts and sums of the observations of every site.
-SiteData = tuple[IntArray, FloatArray]
 
 #: Standard deviations this close are the same: the first cell in order decides.
 SAME_STD = 1e-12
@@ -233,7 +230,7 @@ class Engine:
             for cell in changed:
                 cell.plan = None
         if self._tighten and gone:
-            self._hand_down(gone, changed, before)
+            hand_down(partition, self.width, self._t, gone, changed, before)
         for cell in changed:
             if cell.count or cell.plan is not None or partition.explicit:
                 self._enter(cell)
@@ -243,43 +240,6 @@ class Engine:
                 self._drop(cell)
         if partition.fresh.changed:
             self._enter_fresh()
-
-    def _hand_down(self, gone: list[Cell], heirs: list[Cell], before: SiteData | None) -> None:
-        """Give the cells that replace others the bounds of those: all hold together.
-
-        A cell that was laid out anew by bulk data keeps what it had inherited.
-        """
-        parents = {cell.key: cell for cell in gone}
-        for cell in heirs:
-            key = cell.key
-            while key not in parents and key[0] > 0:
-                key = (key[0] - 1, *(c >> 1 for c in key[1:]))
-            parent = parents.get(key)
-            if parent is not None and parent is not cell:
-                self._inherit(cell, parent, before)
-
-    def _inherit(self, cell: Cell, parent: Cell, before: SiteData | None) -> None:
-        candidates = self.partition.candidates
-        points = candidates.points(cell)
-        on_box = self.partition.lattice is not None
-        if on_box:
-            same = _places(points, candidates.points(parent))
-        else:
-            same = np.searchsorted(parent.sites, cell.sites)
-        if parent.key != cell.key:
-            known = parent.posterior
-            mean, std, gain = (
-                self._at_points(parent, points, before)
-                if on_box
-                else (known.mean[same], known.std[same], known.gain)
-            )
-            width = width_of(self.width, gain, parent.key[0], self._t)
-            cell.inherit(mean + width * std, mean - width * std)
-        if parent.ceiling is not None and parent.floor is not None:
-            cell.inherit(
-                np.where(same >= 0, parent.ceiling[same], np.inf),
-                np.where(same >= 0, parent.floor[same], -np.inf),
-            )
 
     def _drop(self, cell: Cell) -> None:
         self._leave(cell)
@@ -413,14 +373,14 @@ class Engine:
             if cell is not None and cell.count:
                 gain = cell.posterior.gain
                 if js is None:
-                    mean, std, _ = self._at_points(cell, scaled[rows])
+                    mean, std, _ = at_points(self.partition, cell, scaled[rows])
                 else:
                     mean, std = cell.posterior.mean[js], cell.posterior.std[js]
             width = width_of(self.width, gain, key[0], t)
             lower, upper = mean - width * std, mean + width * std
             if cell is not None and cell.ceiling is not None and cell.floor is not None:
                 if js is None:
-                    js = _places(scaled[rows], self.partition.candidates.points(cell))
+                    js = places_among(scaled[rows], self.partition.candidates.points(cell))
                 upper = np.where(js >= 0, np.minimum(upper, cell.ceiling[js]), upper)
                 lower = np.where(js >= 0, np.maximum(lower, cell.floor[js]), lower)
             best.lower[rows] = np.maximum(best.lower[rows], lower)
@@ -431,33 +391,6 @@ class Engine:
         if bool((best.lower > best.upper + self._rounding).any()):
             warn_contradiction()
         return best
-
-    def _at_points(
-        self, cell: Cell, scaled: FloatArray, told: SiteData | None = None
-    ) -> tuple[FloatArray, FloatArray, float]:
-        """Mean and deviation at any scaled points of a cell, exactly from its data, and γ.
-
-        The data is all there is, or what was `told` at an earlier time.
-        """
-        from scipy.linalg import solve_triangular
-
-        partition = self.partition
-        count, total = (partition.sites.count, partition.sites.total) if told is None else told
-        _, held = partition.data(cell)
-        held = held[count[held] > 0]
-        if not len(held):
-            return np.zeros(len(scaled)), np.ones(len(scaled)), 0.0
-        counts = count[held]
-        data = partition.kernel_points(partition.sites.scaled[held])
-        where = partition.kernel_points(scaled)
-        gram = unit_kernel(partition.kernel, data, data)
-        across = unit_kernel(partition.kernel, data, where)
-        with one_thread():
-            factor, gain = factorise(gram, partition.alpha / counts)
-            rows = solve_triangular(factor, across, lower=True)
-            weights = solve_triangular(factor, total[held] / counts, lower=True)
-            mean = weights @ rows
-        return mean, deviation(1.0 - (rows**2).sum(axis=0)), gain
 
     def cover(self, t: int) -> tuple[CellView, ...]:
         """Every cell of the present cover, told data only."""
@@ -487,12 +420,6 @@ class Engine:
                 )
             )
         return tuple(views)
-
-
-def _places(points: FloatArray, among: FloatArray) -> IntArray:
-    """Where each of the points (n, d) stands among others (m, d), exactly; -1 for nowhere, (n,)."""
-    numbers = {row.tobytes(): j for j, row in enumerate(among)}
-    return np.array([numbers.get(row.tobytes(), -1) for row in points], dtype=np.int64)
 
 
 def warn_contradiction() -> None:
