@@ -101,11 +101,11 @@ _METHODS = (
         "Srinivas, Krause, Kakade & Seeger 2010",
         "‖f‖ ≤ B, bounded noise, both known",
         ("gp-ucb", "gp-ucb-vakili"),
-        "O(N²), twice that of gp-ucb",
+        "O(N²), twice that of gp-ucb; it remembers a number a step",
         FINITE,
         "to see why its width was improved: it explores for millions of steps",
         {"bound": "rkhs"},
-        promises={"regret": None},
+        promises={"regret": None, "memory": 1.0},
     ),
     Method(
         "igp-ucb",
