@@ -233,3 +233,38 @@ def test_eliminate_is_cholesky_and_forward_substitution(k):
     np.testing.assert_allclose(np.triu(work[:, :k]), factor.T, atol=1e-12)
     np.testing.assert_allclose(work[:, k:], np.linalg.solve(factor, right), atol=1e-11)
     assert not _hot.eliminate(np.concatenate([matrix - 5 * np.eye(k), right], axis=1))
+
+
+@pytest.mark.parametrize("form", [1, 2])
+@pytest.mark.parametrize("dim", [1, 3])
+def test_matern_slopes_are_the_kernel_and_its_derivative(form, dim):
+    rng = np.random.default_rng(form)
+    points, scales = rng.random((8, dim)), rng.uniform(0.1, 0.8, dim)
+    squares = np.ascontiguousarray(np.moveaxis((points[:, None] - points[None]) ** 2, -1, 0))
+    kernel, slope = _hot.matern_slopes(squares, 1.0 / scales**2, form)
+    np.testing.assert_allclose(kernel, Matern(form + 0.5, scales)(points), rtol=1e-12)
+    for i in range(dim):
+        step = np.ones(dim)
+        step[i] = np.exp(1e-5)
+        above, below = (Matern(form + 0.5, s)(points) for s in (scales * step, scales / step))
+        change = (above - below) / 2e-5
+        np.testing.assert_allclose(slope * squares[i] / scales[i] ** 2, change, atol=1e-8)
+
+
+def test_observed_rows_are_the_textbook_posterior():
+    m, room, rng = 9, 6, np.random.default_rng(4)
+    prior = spd(m, 4)
+    mean, variance, rows = np.zeros(m), np.ones(m), np.full((room, m), np.nan)
+    where, values = [], []
+    for used in range(room):
+        j, y = int(rng.integers(m)), float(rng.normal())
+        _hot.observe_rows(rows, used, mean, variance, prior[j].copy(), j, y, 0.3)
+        where.append(j)
+        values.append(y)
+        naive_mean, naive_cov, _ = posterior(
+            prior, where, np.array(values), np.full(len(where), 0.3)
+        )
+        np.testing.assert_allclose(mean, naive_mean, atol=1e-12)
+        np.testing.assert_allclose(variance, np.diag(naive_cov), atol=1e-12)
+        seen = rows[: used + 1]
+        np.testing.assert_allclose(prior - seen.T @ seen, naive_cov, atol=1e-12)

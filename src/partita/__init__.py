@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .noise import Bernoulli, Bounded, Gaussian, SubGaussian, Uniform
     from .policies.base import Policy, Prediction, Recommendation
     from .policies.bkb import BKB
+    from .policies.calibrated_ucb import CalibratedUCB
     from .policies.confidence_ball import ConfidenceBall
     from .policies.direct import DIRECT
     from .policies.gp_ucb import GPUCB
@@ -48,6 +49,7 @@ _HOME = {
     "Prediction": "policies.base",
     "Recommendation": "policies.base",
     "BKB": "policies.bkb",
+    "CalibratedUCB": "policies.calibrated_ucb",
     "ConfidenceBall": "policies.confidence_ball",
     "DIRECT": "policies.direct",
     "GPUCB": "policies.gp_ucb",
@@ -80,6 +82,7 @@ __all__ = [
     "Bernoulli",
     "Bounded",
     "Box",
+    "CalibratedUCB",
     "ConfidenceBall",
     "Gaussian",
     "Grid",

@@ -72,6 +72,58 @@ def matern(left, right, form):
 
 
 @njit(cache=True)
+def matern_slopes(squares, weights, form):
+    """Matérn kernel (n, n) from squared differences (d, n, n) and 1/ℓ² (d,), and its slope.
+
+    The slope times the squared difference over ℓ_i² in dimension i is the derivative by log ℓ_i.
+    `form` is 1 or 2 for ν = 3/2 or 5/2.
+    """
+    d, n, _ = squares.shape
+    kernel = np.ones((n, n))
+    slope = np.empty((n, n))
+    for i in range(n):
+        for j in range(i + 1):
+            squared = 0.0
+            for c in range(d):
+                squared += squares[c, i, j] * weights[c]
+            if form == 1:
+                z = math.sqrt(3.0 * squared)
+                decay = math.exp(-z)
+                value, change = (1.0 + z) * decay, 3.0 * decay
+            else:
+                z = math.sqrt(5.0 * squared)
+                decay = math.exp(-z)
+                value = (1.0 + z + z * z / 3.0) * decay
+                change = 5.0 / 3.0 * (1.0 + z) * decay
+            kernel[i, j] = kernel[j, i] = value
+            slope[i, j] = slope[j, i] = change
+    return kernel, slope
+
+
+@njit(cache=True)
+def observe_rows(rows, used, mean, variance, column, j, value, noise):
+    """Condition on a value at candidate j, remembering one more row of V = L⁻¹K.
+
+    `column` (m,) is the kernel between j and all candidates, and is overwritten by the posterior
+    covariance; `rows` (r, m) has room for row `used`.
+    """
+    m = mean.shape[0]
+    for r in range(used):
+        factor = rows[r, j]
+        if factor != 0.0:
+            for i in range(m):
+                column[i] -= factor * rows[r, i]
+    total = max(variance[j], 0.0) + noise
+    step = (value - mean[j]) / total
+    root = 1.0 / math.sqrt(total)
+    for i in range(m):
+        mean[i] += column[i] * step
+        scaled = column[i] * root
+        rows[used, i] = scaled
+        variance[i] = max(variance[i] - scaled * scaled, 0.0)
+
+
+@njit(cache=True)
 def shrink(cov, std, j, noise):
     """Lower the covariance by one play of candidate j with noise variance `noise`; refresh `std`.
 

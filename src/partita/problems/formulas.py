@@ -78,14 +78,14 @@ def hartmann(X: FloatArray, steepness: FloatArray, centres: FloatArray) -> Float
 
 
 def hartmann3(X: FloatArray) -> FloatArray:
-    """The sum of four wells that both Hartmann functions are."""
+    """Hartmann's function in three dimensions."""
     steepness = np.array([[3.0, 10, 30], [0.1, 10, 35], [3, 10, 30], [0.1, 10, 35]])
     centres = [[3689, 1170, 2673], [4699, 4387, 7470], [1091, 8732, 5547], [381, 5743, 8828]]
     return hartmann(X, steepness, np.array(centres) / 1e4)
 
 
 def hartmann6(X: FloatArray) -> FloatArray:
-    """Hartmann's function in three dimensions."""
+    """Hartmann's function in six dimensions."""
     steepness = [
         [10, 3, 17, 3.5, 1.7, 8],
         [0.05, 10, 17, 0.1, 8, 14],
@@ -102,7 +102,7 @@ def hartmann6(X: FloatArray) -> FloatArray:
 
 
 def levy(X: FloatArray) -> FloatArray:
-    """Hartmann's function in six dimensions."""
+    """Levy's function."""
     # In z = w − 1 where the literature has w = 1 + (x − 1)/4: the same, and exactly 0 at 1.
     z = (X - 1.0) / 4.0
     body, last = z[:, :-1], z[:, -1]
@@ -114,24 +114,24 @@ def levy(X: FloatArray) -> FloatArray:
 
 
 def michalewicz(X: FloatArray) -> FloatArray:
-    """Levy's function."""
+    """Michalewicz's function, steepness 10."""
     i = np.arange(1, X.shape[1] + 1)
     return -total(np.sin(X) * np.sin(i * X**2 / np.pi) ** 20)
 
 
 def rastrigin(X: FloatArray) -> FloatArray:
-    """Michalewicz's function, steepness 10."""
+    """Rastrigin 1974."""
     return total(X**2 + 20.0 * np.sin(np.pi * X) ** 2)  # 20 sin² πx = 10 − 10 cos 2πx
 
 
 def rosenbrock(X: FloatArray) -> FloatArray:
-    """Rastrigin 1974."""
+    """Rosenbrock 1960."""
     here, there = X[:, :-1], X[:, 1:]
     return total(100.0 * (there - here**2) ** 2 + (here - 1.0) ** 2)
 
 
 def schaffer2(X: FloatArray) -> FloatArray:
-    """Rosenbrock 1960."""
+    """Schaffer's function N.2."""
     x, y = X[:, 0] ** 2, X[:, 1] ** 2
     return 0.5 + (np.sin(x - y) ** 2 - 0.5) / (1.0 + 0.001 * (x + y)) ** 2
 
@@ -141,11 +141,11 @@ SCHWEFEL_X, SCHWEFEL_SHIFT = 420.96874635998203, 418.98288727243371
 
 
 def schwefel(X: FloatArray) -> FloatArray:
-    """Schaffer's function N.2."""
+    """Schwefel 1981."""
     # Deviates: the literature rounds the shift to 418.9829, which leaves a minimum of 1.3e−5 d.
     return total(SCHWEFEL_SHIFT - X * np.sin(np.sqrt(np.abs(X))))
 
 
 def styblinski(X: FloatArray) -> FloatArray:
-    """Schwefel 1981."""
+    """Styblinski & Tang 1990."""
     return 0.5 * total(X**4 - 16.0 * X**2 + 5.0 * X)

@@ -1,0 +1,7 @@
+"""What benchmarks/peers.py is made of: problems, players, runs and the report."""
+
+import os
+
+# One core a run, whatever library does the linear algebra: said here, before any of them loads.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")

@@ -1,0 +1,197 @@
+"""The report: Markdown tables and a figure."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from partita.experiments.store import replace_file
+from partita.experiments.table import aligned
+
+from . import problems
+from .board import MEASURES, Board, Cell, Ranking, median, rank
+from .roster import PLAYERS
+
+#: Where the report begins and ends in the page.
+BEGIN = "<!-- made by benchmarks/peers.py: begin -->"
+END = "<!-- made by benchmarks/peers.py: end -->"
+#: Steps at which a step is timed.
+TIMES = (100, 1_000, 10_000)
+_NOISE = {"tenth": "noise of a tenth of the range", "whole": "noise as wide as the range"}
+_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+
+
+def write(board: Board, folder: Path, docs: Path | None) -> list[Path]:
+    """Write the report into a folder, and into the docs if they are given."""
+    from . import figure
+
+    if not board.runs:
+        raise SystemExit(f"{folder} holds no runs of what was asked for: make some first.")
+    text, image = tables(board), figure.draw(board)
+    written = [folder / "report.md", folder / "peers.png"]
+    replace_file(written[0], f"# Peers\n\n{text}\n![Regret and time](peers.png)\n".encode())
+    replace_file(written[1], image)
+    if docs is not None:
+        target = docs / "peers.md"
+        picture = docs / "figures" / "peers.png"
+        target.write_text(page(target.read_text(encoding="utf-8"), text), encoding="utf-8")
+        replace_file(picture, image)
+        written += [target, picture]
+    return written
+
+
+def page(before: str, text: str) -> str:
+    """A page with what lies between its marks made anew."""
+    head, begin, rest = before.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the page has no {BEGIN} … {END}")
+    return f"{head}{BEGIN}\n\n{text}\n{END}{tail}"
+
+
+def tables(board: Board) -> str:
+    """All tables."""
+    parts = ["## In short", _summary(board), "## Time of a step", _times(board)]
+    for noise in board.noises:
+        for budget in board.budgets:
+            parts.append(f"## {budget:,} evaluations, {_NOISE[noise]}")
+            for measure, title in MEASURES.items():
+                parts += [f"{title.capitalize()}:", _by_problem(board, measure, noise, budget)]
+    parts += ["## Failures", _failures(board), "## Who played", _roster(board)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _summary(board: Board) -> str:
+    settings = [(noise, budget) for noise in board.noises for budget in board.budgets]
+    parts = []
+    for measure, title in MEASURES.items():
+        rows = [[title, *(f"{budget:,}, {noise}" for noise, budget in settings)]]
+        columns = [_mean_and_firsts(board, measure, *setting) for setting in settings]
+        rows += [
+            [PLAYERS[player].title, *(column[player] for column in columns)]
+            for player in board.players
+        ]
+        parts.append("\n".join(aligned(rows)))
+    return "\n\n".join(parts)
+
+
+def _mean_and_firsts(board: Board, measure: str, noise: str, budget: int) -> dict[str, str]:
+    columns = [board.column(measure, problem, noise, budget) for problem in board.problems]
+    ranks = [rank(column) for column in columns]
+    texts = {}
+    for player in board.players:
+        mean = mean_text([column[player] for column in columns])
+        counted = "" if PLAYERS[player].told_truth else f"; {count_text(player, ranks)}"
+        texts[player] = mean if mean == "–" else mean + counted
+    return texts
+
+
+def _by_problem(board: Board, measure: str, noise: str, budget: int) -> str:
+    columns = [board.column(measure, problem, noise, budget) for problem in board.problems]
+    ranks = [rank(column) for column in columns]
+    rows = [["", *(problems.TITLES[p] for p in board.problems), "mean", "first + level"]]
+    for player in board.players:
+        cells = [column[player] for column in columns]
+        if not any(cell.runs for cell in cells):
+            continue
+        texts = [cell_text(c, player, r) for c, r in zip(cells, ranks, strict=True)]
+        counted = "–" if PLAYERS[player].told_truth else count_text(player, ranks)
+        rows.append([PLAYERS[player].title, *texts, mean_text(cells), counted])
+    return "\n".join(aligned(rows))
+
+
+def count_text(player: str, ranks: Sequence[Ranking]) -> str:
+    """On how many problems a player was first, and on how many more it was level: 3 + 2."""
+    firsts = sum(ranking.first == player for ranking in ranks)
+    return f"{firsts} + {sum(player in ranking.level for ranking in ranks)}"
+
+
+def cell_text(cell: Cell, player: str, ranking: Ranking) -> str:
+    """A mean, bold if it is first, ≈ if it is level; or why there is none."""
+    runs, failed = cell.runs, len(cell.failed)
+    if not runs:
+        return "·"
+    if failed:
+        return "failed" if failed == runs else f"failed {failed} of {runs}"
+    if cell.stopped:
+        return f"to {median(cell.stopped):,.0f}"
+    text = number(cell.mean)
+    if cell.missing:
+        return f"{text} ({runs} of {runs + cell.missing} seeds)"
+    if player == ranking.first:
+        return f"**{text}**"
+    return f"≈ {text}" if player in ranking.level else text
+
+
+def mean_text(cells: Sequence[Cell]) -> str:
+    """The mean over problems; of how many, unless of all."""
+    means = [cell.mean for cell in cells if cell.complete]
+    if not means:
+        return "–"
+    text = number(sum(means) / len(means))
+    return text if len(means) == len(cells) else f"{text} ({len(means)} of {len(cells)})"
+
+
+def number(value: float) -> str:
+    """Two digits, or three where the value is small: 0.34, 0.034, 0.003."""
+    return f"{value:.2f}" if value >= 0.095 else f"{value:.3f}"
+
+
+def duration(seconds: float) -> str:
+    """Two digits with a unit: 35 µs, 1.2 ms; a dash for what was not reached."""
+    if math.isnan(seconds):
+        return "–"
+    unit, name = next((pair for pair in _UNITS if seconds >= pair[0]), _UNITS[-1])
+    scaled = seconds / unit
+    return f"{scaled:.1f} {name}" if scaled < 9.95 else f"{scaled:,.0f} {name}"
+
+
+def _times(board: Board) -> str:
+    rows = [["a step at", *(f"t = {t:,}" for t in TIMES), "farthest step"]]
+    for player in board.players:
+        runs = board.of(player)
+        taken = [median(s for r in runs if (s := r.seconds_at(t)) is not None) for t in TIMES]
+        farthest = max(run.steps for run in runs)
+        rows.append([PLAYERS[player].title, *map(duration, taken), f"{farthest:,}"])
+    return "\n".join(aligned(rows)) + (
+        "\n\nProcessor time of an ask and a tell on one core, the mean over the tenth of the run "
+        "before t, the median over all runs that reached it."
+    )
+
+
+def _failures(board: Board) -> str:
+    counted = Counter(
+        (task.player, run.error, task.problem)
+        for task, run in board.runs.items()
+        if run.status == "failed"
+    )
+    if not counted:
+        return "None."
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for (player, error, problem), times in sorted(counted.items()):
+        grouped.setdefault((player, error), []).append(f"{problems.TITLES[problem]} ({times})")
+    rows = [["player", "error", "problems (runs)"]]
+    for (player, error), where in grouped.items():
+        escaped = error.replace("|", "\\|")
+        rows.append([PLAYERS[player].title, f"`{escaped}`", ", ".join(where)])
+    return "\n".join(aligned(rows))
+
+
+def _roster(board: Board) -> str:
+    rows = [["player", "settings", "versions", "runs", "hours"]]
+    for player in board.players:
+        runs, cls = board.of(player), PLAYERS[player]
+        seconds = sum(run.setup_seconds + float(run.seconds.sum()) for run in runs)
+        used = "; ".join(sorted({run.versions for run in runs}))
+        old = sum(run.key != cls.key() for run in runs) if cls.missing() is None else 0
+        count = f"{len(runs)}, {old} of them by earlier code" if old else f"{len(runs)}"
+        rows.append([cls.title, cls.settings, used, count, f"{seconds / 3600:.2f}"])
+    limits = sorted({run.time_limit for run in board.runs.values()})
+    allowed = " or ".join(f"{limit:g}" for limit in limits)
+    return "\n".join(aligned(rows)) + (
+        f"\n\n{board.seeds} seed{'s' * (board.seeds > 1)}; at most {allowed} seconds a run. Python "
+        f"{platform.python_version()}, {platform.machine()}."
+    )

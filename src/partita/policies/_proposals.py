@@ -1,0 +1,85 @@
+"""Fresh candidates: some anywhere in a region, most around its best points at many scales."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from partita.domains import Arms, Box, Grid
+from partita.sites import SNAP_BITS
+
+FloatArray = npt.NDArray[np.float64]
+
+#: Fresh candidates of a region, and the part of them that lies anywhere in it.
+FRESH, ANYWHERE = 300, 1 / 3
+#: Around so many of the best points, moved by so much, in sides of the region.
+BEST, FINEST, COARSEST = 6, 0.004, 0.3
+#: Finite domains up to this size are candidates as a whole.
+ALL_ARMS = 300
+
+
+class Proposals:
+    """Draws candidates that are points of the domain, in coordinates of the unit cube."""
+
+    def __init__(self, domain: Grid | Arms | Box) -> None:
+        self._domain = domain
+        self._dim = domain.dim
+        self._arms: FloatArray | None = None
+        self._numbers: dict[bytes, int] | None = None
+        if not isinstance(domain, Box):
+            self._arms = domain.unit_points
+
+    def arm(self, unit: FloatArray) -> int:
+        """The number of an arm, given its point in the unit cube exactly."""
+        if self._numbers is None:
+            assert self._arms is not None
+            self._numbers = {row.tobytes(): i for i, row in enumerate(self._arms)}
+        return self._numbers[unit.tobytes()]
+
+    def draw(
+        self, random: np.random.Generator, lower: FloatArray, upper: FloatArray, best: FloatArray
+    ) -> FloatArray:
+        """Candidates (m, d) in the box between two corners, most around the `best` (b, d)."""
+        if self._arms is not None and len(self._arms) <= ALL_ARMS:
+            return np.asarray(self._arms[between(self._arms, lower, upper)])
+        anywhere = lower + random.random((int(FRESH * ANYWHERE), self._dim)) * (upper - lower)
+        number = FRESH - len(anywhere)
+        centres = best[random.integers(len(best), size=number)]
+        scale = np.exp(random.uniform(math.log(FINEST), math.log(COARSEST), number))[:, None]
+        moved = (
+            random.random((number, self._dim))
+            < np.maximum(1 / self._dim, random.random(number))[:, None]
+        )
+        still = ~moved.any(axis=1)
+        moved[still, random.integers(self._dim, size=int(still.sum()))] = True
+        step = moved * scale * random.standard_normal((number, self._dim)) * (upper - lower)
+        near = np.clip(centres + step, lower, upper)
+        return self.snap(np.concatenate([anywhere, near]), lower, upper)
+
+    def snap(self, points: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """The points of the domain nearest to given ones, each once, as far as they lie inside."""
+        if isinstance(self._domain, Box):
+            steps = float(2**SNAP_BITS)
+            top = np.where(upper >= 1.0, upper, upper - 1.0 / steps)
+            return np.clip(np.rint(points * steps) / steps, lower, top) + 0.0
+        if isinstance(self._domain, Grid):
+            last = max(self._domain.n - 1, 1)
+            numbers = np.rint(points * last).astype(np.int64)
+            flat = np.ravel_multi_index(tuple(numbers.T), (self._domain.n,) * self._dim)
+        else:
+            from scipy.spatial import cKDTree
+
+            if not hasattr(self, "_tree"):
+                self._tree = cKDTree(self._domain.unit_points)
+            flat = self._tree.query(points)[1]
+        assert self._arms is not None
+        arms = self._arms[np.unique(flat)]
+        return np.asarray(arms[between(arms, lower, upper)])
+
+
+def between(points: FloatArray, lower: FloatArray, upper: FloatArray) -> npt.NDArray[np.bool_]:
+    """Which of the points (n, d) lie in a box; a face belongs to the box above it."""
+    below = np.where(upper >= 1.0, points <= upper, points < upper)
+    return np.asarray(((points >= lower) & below).all(axis=1))

@@ -1,0 +1,183 @@
+"""A region of the calibrated policy: its data, candidates that are renewed, and their posterior.
+
+Notation: P points with data, m candidates (those of them that lie in the region, then fresh ones),
+V = L⁻¹K(data, candidates). Values are in units of the amplitude, from the mean.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from partita import _hot
+from partita._threads import one_thread
+from partita.calibration import JITTER, Data, Fixed, Settings
+
+from ._proposals import between
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+#: Observations between two renewals of the candidates: while points are few, and later.
+RENEW_EARLY, RENEW_LATE, LATE_POINTS = 8, 16, 128
+#: How many observations the overall amplitude counts for beside a region's own.
+AMPLITUDE_WEIGHT = 10.0
+
+
+@dataclass
+class Moments:
+    """Posterior of the candidates under one draw of the settings."""
+
+    settings: Settings
+    points: FloatArray  # (m, d) in the unit cube, the region's sites first
+    scaled: FloatArray  # (m, d), divided by the lengthscales
+    sites: IntArray  # (s,) sites of the first s candidates
+    mean: FloatArray  # (m,)
+    variance: FloatArray  # (m,)
+    rows: FloatArray  # (r, m): V and room for more
+    used: int
+
+    def observe(self, j: int, value: float) -> None:
+        """Condition on a value at candidate j."""
+        column = self._column(j)
+        settings = self.settings
+        scaled = (value - settings.mean) / settings.amplitude
+        _hot.observe_rows(
+            self.rows, self.used, self.mean, self.variance, column, j, scaled, settings.noise
+        )
+        self.used += 1
+
+    def planned(self, pending: list[int]) -> FloatArray:
+        """Variances (m,) as if pending plays of candidates had been observed."""
+        variance, mean = self.variance.copy(), self.mean.copy()
+        rows = np.concatenate([self.rows[: self.used], np.empty((len(pending), len(mean)))])
+        for k, j in enumerate(pending):
+            used = self.used + k
+            noise = self.settings.noise
+            _hot.observe_rows(rows, used, mean, variance, self._column(j), j, mean[j], noise)
+        return variance
+
+    def _column(self, j: int) -> FloatArray:
+        """Kernel between candidate j and all, a new (m,)."""
+        row = self.scaled[j : j + 1]
+        return np.asarray(_hot.matern(row, self.scaled, self.settings.form)[0])
+
+    @property
+    def full(self) -> bool:
+        """Whether there is no room for another observation."""
+        return self.used >= len(self.rows)
+
+
+class Region:
+    """A box of the unit cube with the sites in it, and some around it that inform it."""
+
+    def __init__(
+        self, lower: FloatArray, upper: FloatArray, sites: list[int], around: IntArray
+    ) -> None:
+        self.lower, self.upper = lower, upper
+        self.sites = sites
+        self.around = around
+        self.moments: Moments | None = None
+        self.stale = True
+        self.used_at = 0
+        #: The highest score and upper bound of its candidates, when they were last computed.
+        self.score = math.inf
+        self.ceiling = math.inf
+        self.best_lower = -math.inf
+
+    def holds(self, points: FloatArray) -> npt.NDArray[np.bool_]:
+        """Which of the points (n, d) lie in it; a face belongs to the region above it."""
+        return between(points, self.lower, self.upper)
+
+    def trim(self, most: int, least: int) -> None:
+        """Forget the farthest sites around it beyond `most` in all, keeping `least` at least."""
+        self.around = self.around[: max(least, most - len(self.sites))]
+
+    def split(
+        self, scales: FloatArray, points: FloatArray, most: int, least: int
+    ) -> tuple[Region, Region]:
+        """Cut it across its longest side, in lengthscales; `points` (P, d) are of all its data.
+
+        Both halves keep all of it, so that nothing is forgotten, until they have `most` themselves.
+        """
+        axis = int(np.argmax((self.upper - self.lower) / scales))
+        middle = 0.5 * (self.lower[axis] + self.upper[axis])
+        halves = []
+        data = np.concatenate([np.array(self.sites, dtype=np.int64), self.around])
+        for below in (True, False):
+            lower, upper = self.lower.copy(), self.upper.copy()
+            (upper if below else lower)[axis] = middle
+            half = Region(lower, upper, [], np.empty(0, np.int64))
+            inside = half.holds(points)
+            outside = np.flatnonzero(~inside)
+            away = np.maximum(lower - points[outside], points[outside] - upper).clip(min=0) / scales
+            near = np.argsort((away**2).sum(axis=1), kind="stable")
+            half.sites = [int(site) for site in data[inside]]
+            half.around = data[outside[near]]
+            half.trim(most, least)
+            halves.append(half)
+        return halves[0], halves[1]
+
+
+def condition(data: Data, drawn: Settings, overall: Settings, fixed: Fixed) -> Conditioned:
+    """Factorise the data under drawn settings; mean and amplitude follow from the data."""
+    from scipy.linalg import cholesky, solve_triangular
+
+    scaled = data.points / drawn.scales
+    kernel = _hot.matern(scaled, scaled, drawn.form)
+    kernel[np.diag_indices(len(kernel))] += drawn.noise / data.counts + JITTER
+    with one_thread():
+        factor = cholesky(kernel, lower=True, overwrite_a=True, check_finite=False)
+        whitened = solve_triangular(
+            factor,
+            np.stack([np.ones(len(scaled)), data.means - overall.mean], axis=1),
+            lower=True,
+            check_finite=False,
+        )
+    ones, values = whitened[:, 0], whitened[:, 1]
+    # The mean has a prior of one amplitude around the overall one.
+    shift = float(ones @ values) / (float(ones @ ones) + 1.0)
+    values = values - shift * ones
+    total = float(data.counts.sum())
+    misfit = float(values @ values) + float(data.within.sum()) / drawn.noise
+    weight = AMPLITUDE_WEIGHT
+    square = (misfit + weight * overall.amplitude**2) / (total + weight)
+    amplitude = math.sqrt(max(square, 1e-300))
+    if fixed.amplitude is not None or fixed.noise_std is not None:
+        amplitude = overall.amplitude  # with τ it makes the noise that was given
+    settings = replace(drawn, mean=overall.mean + shift, amplitude=amplitude)
+    return Conditioned(settings, scaled, factor, values / settings.amplitude)
+
+
+@dataclass
+class Conditioned:
+    """Data (P, d) over lengthscales, the factor L of its covariance, and L⁻¹ of its values."""
+
+    settings: Settings
+    scaled: FloatArray
+    factor: FloatArray
+    values: FloatArray
+
+    def moments_at(self, points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Means and variances (n,) at points (n, d), and V (P, n)."""
+        from scipy.linalg import solve_triangular
+
+        across = _hot.matern(self.scaled, points / self.settings.scales, self.settings.form)
+        with one_thread():
+            rows = solve_triangular(
+                self.factor, across, lower=True, overwrite_b=True, check_finite=False
+            )
+            mean = self.values @ rows
+        variance = np.maximum(1.0 - np.einsum("ij,ij->j", rows, rows), 0.0)
+        return np.asarray(mean), variance, np.asarray(rows)
+
+    def candidates(self, points: FloatArray, sites: IntArray, room: int) -> Moments:
+        """Posterior of candidates (m, d), with room for more observations."""
+        mean, variance, rows = self.moments_at(points)
+        full = np.empty((len(rows) + room, len(points)))
+        full[: len(rows)] = rows
+        scaled = points / self.settings.scales
+        return Moments(self.settings, points, scaled, sites, mean, variance, full, len(rows))

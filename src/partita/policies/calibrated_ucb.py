@@ -1,0 +1,554 @@
+"""The policy that needs no knobs: it learns kernel, noise and scale from the values it is told."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from partita.calibration import Data, Fit, Fixed, Settings, first_settings, fit
+from partita.cover import Geometry
+from partita.domains import Arms, Box, Grid
+from partita.errors import InvalidInput, NumericalError
+from partita.kernels import Matern
+from partita.noise import Noise, sub_gaussian_constant
+from partita.sites import ArmSites, BoxSites
+
+from ._proposals import BEST, Proposals
+from ._region import LATE_POINTS, RENEW_EARLY, RENEW_LATE, Conditioned, Region, condition
+from .base import (
+    Policy,
+    Prediction,
+    Recommendation,
+    check_delta,
+    check_horizon,
+    check_kernel,
+    check_scale,
+    check_seed,
+)
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+#: Keeps the draws independent of a test function or noise drawn under the same seed.
+STREAM = 5
+#: Standard deviations in the index.
+EXPLORATION = 2.0
+#: How widely settings are drawn around their best, in posterior standard deviations, up to so many
+#: observations; then as one over the root of them.
+TEMPERATURE, COOLING = 1.0, 1000
+#: The settings are fitted again after this many times the observations, and at least so many more.
+REFIT_FACTOR, REFIT_STEP = 1.4, 4
+#: Points that a fit looks at, at most.
+FIT_POINTS = 200
+#: Points of a region at which it is cut in two, those that it knows with others around it, and how
+#: many of the latter it keeps in any case.
+REGION_POINTS, MOST_DATA, AROUND = 256, 304, 48
+#: A fresh candidate is played only if f there may differ from f at a point played before by more
+#: than this part of what is unknown of the latter.
+DISTINCT = 0.1
+#: Regions whose posterior is kept at once.
+WARM_REGIONS = 6
+#: Pending plays that are planned for, in a region.
+MOST_PLANNED = 64
+#: Values further than so many interquartile ranges below or above the middle half count as there.
+FENCE_BELOW, FENCE_ABOVE = 10.0, 30.0
+#: Values that fences are computed from.
+FENCE_SAMPLE = 4096
+
+
+class CalibratedUCB(Policy):
+    """Needs nothing but the domain: it learns amplitude, lengthscales, noise and mean as it goes.
+
+    The index is the posterior mean plus two standard deviations, over candidates that are renewed
+    every few plays: points played before, some anywhere, and most around the best means at many
+    scales. Settings are the most likely ones given the replicate means, fitted again at
+    geometrically spaced steps; each renewal draws its lengthscales and noise from their posterior
+    around those (Laplace's approximation), so that the policy does not stay with a wrong
+    lengthscale or a lucky value. A region that holds many distinct points is cut in two, so a
+    step costs the same for ever.
+
+    Bounds come from the fitted model (`guarantee == "calibrated"`): docs/calibrated.md measures how
+    often they hold. Values far outside all others (by several interquartile ranges) count as if at
+    a fence. Where noise differs from place to place the model uses its average: means stay right,
+    bounds are too wide where it is quiet and too narrow where it is loud.
+
+    Parameters
+    ----------
+    domain : Grid, Arms or Box
+    horizon : int, optional
+        Evaluations planned, if known. The policy does not need it.
+    seed : int
+        Draws candidates and settings.
+    kernel : Matern, optional
+        Used as given, if nu is 3/2 or 5/2, and not estimated.
+    noise : a noise model, optional
+        Its constant is used as the noise's standard deviation, and not estimated.
+    norm_bound : float, optional
+        B: the amplitude is then B/√(20 d), as in `PiGPUCB`, and not estimated.
+    delta : float
+        Bounds are meant to hold with probability 1 − delta, each by itself.
+    """
+
+    guarantee = "calibrated"
+
+    def __init__(
+        self,
+        domain: Grid | Arms | Box,
+        *,
+        horizon: int | None = None,
+        seed: int = 0,
+        kernel: Matern | None = None,
+        noise: Noise | None = None,
+        norm_bound: float | None = None,
+        delta: float = 0.1,
+    ) -> None:
+        super().__init__(domain)
+        self.horizon = None if horizon is None else check_horizon(horizon)
+        self.seed = check_seed(seed)
+        self.delta = check_delta(delta)
+        self._fixed = _fixed(domain, kernel, noise, norm_bound)
+        dim = domain.dim
+        self._random = np.random.default_rng([self.seed, STREAM])
+        geometry = Geometry(dim, 1)
+        self._sites: ArmSites | BoxSites = (
+            BoxSites(domain, geometry)
+            if isinstance(domain, Box)
+            else ArmSites(domain, geometry, self.seed)
+        )
+        #: Sums of squares of values about their mean, a site.
+        self._within = np.zeros(len(self._sites.count))
+        self._proposals = Proposals(domain)
+        self._regions = [Region(np.zeros(dim), np.ones(dim), [], np.empty(0, np.int64))]
+        self._home: dict[int, int] = {}
+        self._start = self._first_design()
+        self._asked = 0
+        self._fit = Fit(first_settings(dim, self._fixed), np.zeros((dim + 1, dim + 1)))
+        self._seen = 0
+        self._next_fit = len(self._start)
+        self._clock = 0
+        self._turn = 0
+        self._fence = -math.inf, math.inf
+        self._recent: list[float] = []
+        #: Sites of the values that came before there were fences.
+        self._unfenced: list[int] = []
+
+    # -- asking ---------------------------------------------------------------------------------
+
+    def _propose(self) -> tuple[int, FloatArray]:
+        self._asked += 1
+        if self._told < len(self._start):
+            site = self._first_site()
+        else:
+            region = self._best_region()
+            site = self._choice(region)
+        return site, self._sites.x(site)
+
+    def _first_site(self) -> int:
+        """A point of the first design, or any point if that is used up and nothing is told."""
+        dim = self.domain.dim
+        if self._asked <= len(self._start):
+            return self._site_at(self._start[self._asked - 1])
+        anywhere = self._proposals.snap(self._random.random((1, dim)), np.zeros(dim), np.ones(dim))
+        return self._site_at(anywhere[0])
+
+    def _site_at(self, unit: FloatArray) -> int:
+        if isinstance(self._sites, BoxSites):
+            site = self._sites.register(unit)
+            self._grow_squares()
+            return site
+        return self._proposals.arm(unit)
+
+    def _best_region(self) -> Region:
+        """The region of the highest score, ready to choose from."""
+        for region in self._regions:
+            if region.stale and not (math.isinf(region.score) and len(self._regions) > 1):
+                self._renew(region)
+        while True:
+            region = max(self._regions, key=lambda r: r.score)
+            region.used_at = self._clock = self._clock + 1
+            if region.moments is not None:
+                return region
+            self._renew(region)
+            if region.moments is not None and len(region.moments.points):
+                return region
+
+    def _renew(self, region: Region) -> None:
+        """Draw settings and candidates anew, and compute the posterior of the candidates."""
+        region.trim(MOST_DATA, AROUND)
+        data_sites = np.concatenate([np.array(region.sites, dtype=np.int64), region.around])
+        inside = len(region.sites)
+        if not len(data_sites):
+            raise AssertionError("a region has data")
+        known = self._condition(data_sites, self._fit.draw(self._random, self._temperature()))
+        held = self._sites.scaled[data_sites[:inside]]
+        if inside:
+            mean = known.moments_at(held)[0]
+            best = held[np.argsort(-mean, kind="stable")[:BEST]]
+        else:
+            best = 0.5 * (region.lower + region.upper)[None, :]
+        fresh = self._proposals.draw(self._random, region.lower, region.upper, best)
+        if not isinstance(self.domain, Box) and inside:
+            words = {row.tobytes() for row in held}
+            fresh = np.array([row for row in fresh if row.tobytes() not in words])
+            fresh = fresh.reshape(-1, self.domain.dim)
+        room = RENEW_EARLY if inside <= LATE_POINTS else RENEW_LATE
+        region.moments = known.candidates(np.concatenate([held, fresh]), data_sites[:inside], room)
+        region.stale = False
+        self._score(region)
+        self._cool()
+
+    def _condition(self, sites: IntArray, drawn: Settings) -> Conditioned:
+        data = self._data(sites)
+        for extra in (1.0, 10.0, 100.0):
+            try:
+                tried = drawn if extra == 1.0 else _noisier(drawn, extra)
+                return condition(data, tried, self._fit.best, self._fixed)
+            except np.linalg.LinAlgError:
+                continue
+        raise NumericalError("the data could not be fitted: are values of very different sizes?")
+
+    def _score(self, region: Region) -> None:
+        """Renew what the choice between regions looks at."""
+        moments = region.moments
+        assert moments is not None
+        if not len(moments.points):  # no arm lies in it, or none was drawn
+            region.score = region.ceiling = region.best_lower = -math.inf
+            return
+        settings = moments.settings
+        std = np.sqrt(moments.variance)
+        upper = moments.mean + EXPLORATION * std
+        region.score = settings.mean + settings.amplitude * float(upper.max())
+        bound = moments.mean + self._quantile() * std
+        region.ceiling = settings.mean + settings.amplitude * float(bound.max())
+        s = len(moments.sites)
+        lower = moments.mean[:s] - std[:s]
+        region.best_lower = (
+            settings.mean + settings.amplitude * float(lower.max()) if s else -math.inf
+        )
+
+    def _choice(self, region: Region) -> int:
+        """The site to play in a region."""
+        moments = region.moments
+        assert moments is not None
+        variance = moments.variance
+        pending = self._pending_in(region)
+        if pending:
+            variance = moments.planned(pending)
+        j = int(np.argmax(moments.mean + EXPLORATION * np.sqrt(variance)))
+        s = len(moments.sites)
+        if j >= s and s:
+            from partita import _hot
+
+            row = moments.scaled[j : j + 1]
+            likeness = _hot.matern(row, moments.scaled[:s], moments.settings.form)[0]
+            near = int(np.argmax(likeness))
+            if 2.0 - 2.0 * likeness[near] < DISTINCT**2 * variance[near]:
+                j = near
+        if j < s:
+            return int(moments.sites[j])
+        return self._site_at(moments.points[j])
+
+    def _pending_in(self, region: Region) -> list[int]:
+        """Candidates of a region with pending plays, one entry a play; the newest at most."""
+        moments = region.moments
+        if not self._pending or moments is None:
+            return []
+        places = {row.tobytes(): j for j, row in enumerate(moments.points)}
+        found = []
+        for site, plays in self._pending_plays().items():
+            j = places.get(self._sites.scaled[site].tobytes())
+            if j is not None:
+                found += [j] * plays
+        return found[-MOST_PLANNED:]
+
+    # -- telling --------------------------------------------------------------------------------
+
+    def _locate(self, points: FloatArray) -> IntArray:
+        sites = self._sites.locate(points)
+        self._grow_squares()
+        return sites
+
+    def _record(self, site: int, value: float, asked: bool) -> None:
+        value = self._fenced(site, value)
+        self._add(site, value)
+        region = self._region_of(site)
+        region.used_at = self._clock = self._clock + 1
+        moments = region.moments
+        if moments is not None and not region.stale:
+            known = np.flatnonzero(moments.sites == site)
+            if len(known):
+                j = int(known[0])
+            else:
+                same = (moments.points == self._sites.scaled[site]).all(axis=1)
+                j = int(np.argmax(same)) if same.any() else -1
+            if j < 0 or moments.full:
+                region.stale = True
+            else:
+                moments.observe(j, value)
+                self._score(region)
+                region.stale = moments.full
+        self._keep_up(site)
+        if region.stale and len(self._regions) > 1 and self._told >= len(self._start):
+            self._turn = (self._turn + 1) % len(self._regions)  # one other region, in turn
+            self._regions[self._turn].stale = True
+
+    def _record_many(self, sites: IntArray, values: FloatArray) -> None:
+        for site, value in zip(sites.tolist(), values.tolist(), strict=True):
+            self._add(site, self._fenced(site, value))
+            self._keep_up(site)
+        for region in self._regions:
+            region.stale = True
+
+    def _released(self, site: int) -> None:
+        pass
+
+    def _add(self, site: int, value: float) -> None:
+        self._sites.count[site] += 1
+        n, total = int(self._sites.count[site]), float(self._sites.total[site]) + value
+        if n > 1:  # Welford's update: squares of large values would cancel
+            before = (total - value) / (n - 1)
+            self._within[site] += max((value - before) * (value - total / n), 0.0)
+        self._sites.total[site] = total
+        if site not in self._home:
+            number = next(
+                i
+                for i, region in enumerate(self._regions)
+                if region.holds(self._sites.scaled[site : site + 1])[0]
+            )
+            self._home[site] = number
+            self._regions[number].sites.append(site)
+            self._regions[number].trim(MOST_DATA, AROUND)
+
+    def _region_of(self, site: int) -> Region:
+        return self._regions[self._home[site]]
+
+    def _keep_up(self, site: int) -> None:
+        """Fit the settings again, and cut the site's region in two, where that is due."""
+        if self._seen >= self._next_fit and len(self._home) >= 2:
+            self._refit()
+            self._next_fit = max(self._seen + REFIT_STEP, int(self._seen * REFIT_FACTOR))
+        if len(self._region_of(site).sites) >= REGION_POINTS:
+            self._cut(self._home[site])
+
+    def _cut(self, number: int) -> None:
+        region = self._regions[number]
+        data = np.concatenate([np.array(region.sites, dtype=np.int64), region.around])
+        points = self._sites.scaled[data]
+        first, second = region.split(self._fit.best.scales, points, MOST_DATA, AROUND)
+        if not first.sites or not second.sites:  # all on one side: keep halving that one
+            full = first if first.sites else second
+            if float((full.upper - full.lower).max()) < 1e-6:
+                return
+        self._regions[number] = first
+        self._regions.append(second)
+        for site in second.sites:
+            self._home[site] = len(self._regions) - 1
+        for half in (first, second):
+            half.stale = True
+
+    def _refit(self) -> None:
+        """Find the most likely settings."""
+        played = np.array(list(self._home), dtype=np.int64)
+        if len(played) > FIT_POINTS:
+            played = played[spread_out(self._sites.scaled[played], FIT_POINTS)]
+        data = self._data(played)
+        if float(np.ptp(data.means)) == 0.0 and float(data.within.sum()) == 0.0:
+            return
+        try:
+            self._fit = fit(data, self._fit.best, self._fixed, restart=self._seen < 100)
+        except NumericalError:
+            return
+        for region in self._regions:
+            region.stale = True
+
+    def _data(self, sites: IntArray) -> Data:
+        counts = self._sites.count[sites].astype(float)
+        means = self._sites.total[sites] / counts
+        return Data(self._sites.scaled[sites], counts, means, self._within[sites])
+
+    def _fenced(self, site: int, value: float) -> float:
+        """A value, or the fence it is beyond."""
+        recent = self._recent
+        if len(recent) < FENCE_SAMPLE:
+            recent.append(value)
+        else:
+            recent[self._seen % FENCE_SAMPLE] = value
+        self._seen += 1
+        if self._seen >= 16 and (self._seen & (self._seen - 1)) == 0:
+            low, high = np.quantile(recent, [0.25, 0.75])
+            span = float(high - low)
+            fence = float(low) - FENCE_BELOW * span, float(high) + FENCE_ABOVE * span
+            if math.isinf(self._fence[0]):
+                if span > 0:
+                    self._fence = fence
+                    self._fence_first()
+            else:  # later plays are alike, near the best: fences never close in
+                self._fence = min(fence[0], self._fence[0]), max(fence[1], self._fence[1])
+        if math.isinf(self._fence[0]) and len(self._unfenced) < FENCE_SAMPLE:
+            self._unfenced.append(site)
+        return min(max(value, self._fence[0]), self._fence[1])
+
+    def _fence_first(self) -> None:
+        """Put the values that came before the first fences within them, too."""
+        low, high = self._fence
+        sites, values = self._unfenced, self._recent[: len(self._unfenced)]
+        self._unfenced = []
+        if len(sites) == FENCE_SAMPLE or low <= min(values) <= max(values) <= high:
+            return
+        for site in sites:
+            self._sites.count[site] = self._sites.total[site] = self._within[site] = 0
+        for site, value in zip(sites, values, strict=True):
+            self._add(site, min(max(value, low), high))
+        for region in self._regions:
+            region.stale = True
+        self._next_fit = self._seen
+
+    # -- answers --------------------------------------------------------------------------------
+
+    def recommend(self) -> Recommendation:
+        """The point played before with the highest mean less one standard deviation."""
+        if not self._home:
+            site = self._site_at(self._start[0])
+            return Recommendation(self._sites.x(site), 0.0, -math.inf, math.inf)
+        likely = sorted(self._regions, key=lambda r: -r.best_lower)[:3]
+        best: tuple[float, int, float, float] | None = None
+        for region in likely:
+            if not region.sites:
+                continue
+            sites = np.array(region.sites, dtype=np.int64)
+            known = self._condition(np.concatenate([sites, region.around]), self._fit.best)
+            mean, variance, _ = known.moments_at(self._sites.scaled[sites])
+            std = np.sqrt(variance)
+            j = int(np.argmax(mean - std))
+            level, size = known.settings.mean, known.settings.amplitude
+            found = (
+                level + size * float(mean[j] - std[j]),
+                int(sites[j]),
+                level + size * float(mean[j]),
+                size * float(std[j]),
+            )
+            if best is None or found[0] > best[0]:
+                best = found
+        assert best is not None
+        _, site, mean_there, std_there = best
+        reach = self._quantile() * std_there
+        return Recommendation(
+            self._sites.x(site), mean_there, mean_there - reach, mean_there + reach
+        )
+
+    def certificate(self) -> float:
+        """An estimate of what f(x*) − f(recommended x) can still be, by the fitted model."""
+        highest = max(region.ceiling for region in self._regions)
+        return max(highest - self.recommend().lower, 0.0)
+
+    def predict(self, X: npt.ArrayLike) -> Prediction:
+        """Posterior and bounds at points (n, d) of the domain, under the most likely settings."""
+        checked = self.domain.check(X)
+        points = (
+            self.domain.to_unit(checked)
+            if isinstance(self.domain, Box)
+            else (self._sites.scaled[self._sites.locate(checked)])
+        )
+        n, best = len(points), self._fit.best
+        mean, std = np.full(n, best.mean), np.full(n, best.amplitude)
+        for region in self._regions:
+            rows = np.flatnonzero(region.holds(points))
+            sites = np.concatenate([np.array(region.sites, dtype=np.int64), region.around])
+            if not len(rows) or not len(sites):
+                continue
+            known = self._condition(sites, best)
+            there, variance, _ = known.moments_at(points[rows])
+            mean[rows] = known.settings.mean + known.settings.amplitude * there
+            std[rows] = known.settings.amplitude * np.sqrt(variance)
+        reach = self._quantile() * std
+        return Prediction(mean, std, mean - reach, mean + reach)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What has been learned: lengthscales (in sides of the domain), noise, amplitude, mean."""
+        best = self._fit.best
+        return {
+            "nu": best.form + 0.5,
+            "lengthscales": best.scales.copy(),
+            "noise_std": best.noise_std,
+            "amplitude": best.amplitude,
+            "mean": best.mean,
+        }
+
+    # -- bookkeeping ----------------------------------------------------------------------------
+
+    def _temperature(self) -> float:
+        """How widely settings are drawn: less as data says more than a fit of few points knows."""
+        return TEMPERATURE * min(1.0, math.sqrt(COOLING / max(self._told, 1)))
+
+    def _quantile(self) -> float:
+        from statistics import NormalDist
+
+        return NormalDist().inv_cdf(1 - self.delta / 2)
+
+    def _cool(self) -> None:
+        """Give up the posteriors of the regions used longest ago."""
+        warm = [region for region in self._regions if region.moments is not None]
+        if len(warm) > WARM_REGIONS:
+            warm.sort(key=lambda region: region.used_at)
+            for region in warm[:-WARM_REGIONS]:
+                region.moments = None
+
+    def _grow_squares(self) -> None:
+        missing = len(self._sites.count) - len(self._within)
+        if missing > 0:
+            self._within = np.concatenate([self._within, np.zeros(missing)])
+
+    def _first_design(self) -> FloatArray:
+        """Points to begin with, (n, d) in the unit cube: quasi-random, of the domain."""
+        from scipy.stats import qmc
+
+        dim = self.domain.dim
+        number = max(4, min(2 * dim + 2, 16))
+        sobol = qmc.Sobol(dim, scramble=True, rng=np.random.default_rng([self.seed, STREAM, 1]))
+        points = sobol.random(2 ** math.ceil(math.log2(number)))[:number]
+        snapped = self._proposals.snap(points, np.zeros(dim), np.ones(dim))
+        return snapped[:number]
+
+
+def spread_out(points: FloatArray, number: int) -> IntArray:
+    """Numbers of so many of the points (n, d), each as far from those before as can be.
+
+    The points played most lie around the best ones; a fit that looked at them alone would take the
+    rest of the domain to be as flat.
+    """
+    chosen = np.empty(number, dtype=np.int64)
+    chosen[0] = 0
+    away = np.full(len(points), np.inf)
+    for k in range(1, number):
+        away = np.minimum(away, ((points - points[chosen[k - 1]]) ** 2).sum(axis=1))
+        chosen[k] = int(np.argmax(away))
+    return chosen
+
+
+def _noisier(settings: Settings, factor: float) -> Settings:
+    from dataclasses import replace
+
+    return replace(settings, noise=settings.noise * factor + 1e-6 * factor)
+
+
+def _fixed(
+    domain: Grid | Arms | Box,
+    kernel: Matern | None,
+    noise: Noise | None,
+    norm_bound: float | None,
+) -> Fixed:
+    scales = form = std = amplitude = None
+    if kernel is not None:
+        checked = check_kernel(kernel, domain)
+        if checked.nu not in (1.5, 2.5):
+            raise InvalidInput(f"kernel={kernel!r}: CalibratedUCB takes nu=1.5 or nu=2.5.")
+        scales, form = checked.scales(domain.dim), checked.closed_form
+    if noise is not None:
+        std = check_scale("noise constant", sub_gaussian_constant(noise))
+    if norm_bound is not None:
+        amplitude = check_scale("norm_bound", norm_bound) / math.sqrt(20 * domain.dim)
+    return Fixed(scales, form, std, amplitude)
