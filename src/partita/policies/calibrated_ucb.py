@@ -16,6 +16,7 @@ from partita.kernels import Matern
 from partita.noise import Noise, sub_gaussian_constant
 from partita.sites import ArmSites, BoxSites
 
+from ._fences import Fences
 from ._proposals import BEST, Proposals
 from ._region import LATE_POINTS, RENEW_EARLY, RENEW_LATE, Conditioned, Region, condition
 from .base import (
@@ -53,10 +54,6 @@ DISTINCT = 0.1
 WARM_REGIONS = 6
 #: Pending plays that are planned for, in a region.
 MOST_PLANNED = 64
-#: Values further than so many interquartile ranges below or above the middle half count as there.
-FENCE_BELOW, FENCE_ABOVE = 10.0, 30.0
-#: Values that fences are computed from.
-FENCE_SAMPLE = 4096
 
 
 class CalibratedUCB(Policy):
@@ -126,14 +123,10 @@ class CalibratedUCB(Policy):
         self._start = self._first_design()
         self._asked = 0
         self._fit = Fit(first_settings(dim, self._fixed), np.zeros((dim + 1, dim + 1)))
-        self._seen = 0
+        self._fences = Fences()
         self._next_fit = len(self._start)
         self._clock = 0
         self._turn = 0
-        self._fence = -math.inf, math.inf
-        self._recent: list[float] = []
-        #: Sites of the values that came before there were fences.
-        self._unfenced: list[int] = []
 
     # -- asking ---------------------------------------------------------------------------------
 
@@ -327,9 +320,11 @@ class CalibratedUCB(Policy):
 
     def _keep_up(self, site: int) -> None:
         """Fit the settings again, and cut the site's region in two, where that is due."""
-        if self._seen >= self._next_fit and len(self._home) >= 2:
+        if self._fences.seen >= self._next_fit and len(self._home) >= 2:
             self._refit()
-            self._next_fit = max(self._seen + REFIT_STEP, int(self._seen * REFIT_FACTOR))
+            self._next_fit = max(
+                self._fences.seen + REFIT_STEP, int(self._fences.seen * REFIT_FACTOR)
+            )
         if len(self._region_of(site).sites) >= REGION_POINTS:
             self._cut(self._home[site])
 
@@ -358,7 +353,7 @@ class CalibratedUCB(Policy):
         if float(np.ptp(data.means)) == 0.0 and float(data.within.sum()) == 0.0:
             return
         try:
-            self._fit = fit(data, self._fit.best, self._fixed, restart=self._seen < 100)
+            self._fit = fit(data, self._fit.best, self._fixed, restart=self._fences.seen < 100)
         except NumericalError:
             return
         for region in self._regions:
@@ -371,40 +366,22 @@ class CalibratedUCB(Policy):
 
     def _fenced(self, site: int, value: float) -> float:
         """A value, or the fence it is beyond."""
-        recent = self._recent
-        if len(recent) < FENCE_SAMPLE:
-            recent.append(value)
-        else:
-            recent[self._seen % FENCE_SAMPLE] = value
-        self._seen += 1
-        if self._seen >= 16 and (self._seen & (self._seen - 1)) == 0:
-            low, high = np.quantile(recent, [0.25, 0.75])
-            span = float(high - low)
-            fence = float(low) - FENCE_BELOW * span, float(high) + FENCE_ABOVE * span
-            if math.isinf(self._fence[0]):
-                if span > 0:
-                    self._fence = fence
-                    self._fence_first()
-            else:  # later plays are alike, near the best: fences never close in
-                self._fence = min(fence[0], self._fence[0]), max(fence[1], self._fence[1])
-        if math.isinf(self._fence[0]) and len(self._unfenced) < FENCE_SAMPLE:
-            self._unfenced.append(site)
-        return min(max(value, self._fence[0]), self._fence[1])
+        if self._fences.see(site, value):
+            self._fence_first()
+        return self._fences.clip(value)
 
     def _fence_first(self) -> None:
         """Put the values that came before the first fences within them, too."""
-        low, high = self._fence
-        sites, values = self._unfenced, self._recent[: len(self._unfenced)]
-        self._unfenced = []
-        if len(sites) == FENCE_SAMPLE or low <= min(values) <= max(values) <= high:
+        first = self._fences.take_first()
+        if not first:
             return
-        for site in sites:
+        for site, _ in first:
             self._sites.count[site] = self._sites.total[site] = self._within[site] = 0
-        for site, value in zip(sites, values, strict=True):
-            self._add(site, min(max(value, low), high))
+        for site, value in first:
+            self._add(site, self._fences.clip(value))
         for region in self._regions:
             region.stale = True
-        self._next_fit = self._seen
+        self._next_fit = self._fences.seen
 
     # -- answers --------------------------------------------------------------------------------
 
