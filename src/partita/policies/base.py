@@ -17,6 +17,7 @@ from partita.cover import MAX_DIM
 from partita.domains import Arms, Box, Grid
 from partita.errors import InvalidInput, NotPending, VersionMismatch
 from partita.kernels import Matern
+from partita.noise import Noise, sub_gaussian_constant
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -77,6 +78,14 @@ class Policy(ABC):
         self._pending_points: dict[bytes, list[int]] = {}
         self._told = 0
         self._pending = 0
+
+    def _assume(self, norm_bound: object, noise: Noise, delta: object, seed: object) -> None:
+        """Check and keep what a policy with proven or published bounds is told of the problem."""
+        self.norm_bound = check_scale("norm_bound", norm_bound)
+        self.noise = noise
+        self.sub_gaussian = check_scale("noise constant", sub_gaussian_constant(noise))
+        self.delta = check_delta(delta)
+        self.seed = check_seed(seed)
 
     # -- the interface --------------------------------------------------------------------------
 

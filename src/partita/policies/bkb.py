@@ -11,27 +11,20 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from partita import _hot
 from partita._checks import as_number, as_positive
 from partita._threads import one_thread
-from partita.cover import Geometry
 from partita.domains import Arms, Grid
 from partita.errors import InvalidInput, NumericalError, warn_theory
 from partita.kernels import Matern
-from partita.noise import Noise, sub_gaussian_constant
+from partita.noise import Noise
 from partita.posterior import unit_kernel
-from partita.sites import ArmSites, tie_resolution
 
+from ._arms import ArmsPolicy
 from .base import (
-    Policy,
     Prediction,
-    Recommendation,
-    check_delta,
     check_finite,
     check_horizon,
     check_kernel,
-    check_scale,
-    check_seed,
 )
 from .pi_gp_ucb import check_alpha
 
@@ -44,7 +37,7 @@ STREAM = 4
 JITTER = 1e-10
 
 
-class BKB(Policy):
+class BKB(ArmsPolicy):
     """Budgeted kernelised bandit: μ̃ + β̃σ̃ from a Nyström sketch of the arms played so far.
 
     After each observation every play of arm i enters the dictionary with probability
@@ -87,14 +80,10 @@ class BKB(Policy):
         budget: float | None = None,
     ) -> None:
         arms = check_finite(domain, "BKB")
-        super().__init__(arms)
         self.horizon = check_horizon(horizon)
         self.kernel = check_kernel(kernel, arms)
-        self.norm_bound = check_scale("norm_bound", norm_bound)
-        self.noise = noise
-        self.sub_gaussian = check_scale("noise constant", sub_gaussian_constant(noise))
-        self.delta = check_delta(delta)
-        self.seed = check_seed(seed)
+        self._assume(norm_bound, noise, delta, seed)
+        super().__init__(arms, arms.points, self.norm_bound, self.sub_gaussian, self.seed)
         self.alpha = check_alpha(alpha)
         self.accuracy = as_number(accuracy)
         if not 0 < self.accuracy < 1:
@@ -103,14 +92,13 @@ class BKB(Policy):
         needed = 6 * self._inflation * math.log(4 * self.horizon / self.delta) / self.accuracy**2
         self.budget = needed if budget is None else as_positive("budget", budget)
         self.guarantee = "published" if self.budget >= needed else "none"
-        self._sites = ArmSites(arms, Geometry(arms.dim, 1), self.seed)
-        self._points = arms.unit_points / kernel.scales(arms.dim)
+        self._count = np.zeros(arms.size, dtype=np.int64)
+        self._total = np.zeros(arms.size)
+        self._scaled = arms.unit_points / kernel.scales(arms.dim)
         self._random = np.random.default_rng([self.seed, STREAM])
-        self._resolution = tie_resolution(self.norm_bound, self.sub_gaussian)
         self._dictionary = np.empty(0, np.int64)
-        #: z of every arm, (m, N), and V⁻¹ by its factor, (m, m).
+        #: z of every arm, (m, N).
         self._embedding = np.empty((0, arms.size))
-        self._factor = np.empty((0, 0))
         self.mean = np.zeros(arms.size)
         self.std = np.ones(arms.size)
         self._width = self._width_of(0.0)
@@ -135,25 +123,9 @@ class BKB(Policy):
         """
         return self._width
 
-    def recommend(self) -> Recommendation:
-        """The arm with the highest lower bound."""
-        _, j, _ = _hot.best_upper(
-            self.mean, self.std, self._sites.priority, -self._width, self._resolution
-        )
-        reach = self._width * float(self.std[j])
-        mean = float(self.mean[j])
-        return Recommendation(self._sites.x(j), mean, mean - reach, mean + reach)
-
-    def certificate(self) -> float:
-        """A bound on f(x*) − f(recommended x), with probability ≥ 1 − delta by the paper."""
-        highest = float((self.mean + self._width * self.std).max())
-        return highest - self.recommend().lower
-
-    def predict(self, X: npt.ArrayLike) -> Prediction:
-        """Sketched posterior and bounds at arms (n, d)."""
-        arms = self._sites.locate(self.domain.check(X))
-        mean, std = self.mean[arms], self.std[arms]
-        return Prediction(mean, std, mean - self._width * std, mean + self._width * std)
+    def _bounds(self) -> Prediction:
+        reach = self._width * self.std
+        return Prediction(self.mean, self.std, self.mean - reach, self.mean + reach)
 
     def _propose(self) -> tuple[int, FloatArray]:
         if self._told + self._pending >= self.horizon and not self._past_horizon:
@@ -163,20 +135,15 @@ class BKB(Policy):
                 "dictionary was sized for the horizon. Give a larger horizon next time."
             )
         std = self._planned_std() if self._pending else self.std
-        _, j, _ = _hot.best_upper(
-            self.mean, std, self._sites.priority, self._width, self._resolution
-        )
-        return int(j), self._sites.x(int(j))
-
-    def _locate(self, points: FloatArray) -> IntArray:
-        return self._sites.locate(points)
+        best = self._best(self.mean + self._width * std)
+        return best, np.array(self._points[best])
 
     def _record(self, site: int, value: float, asked: bool) -> None:
         self._record_many(np.array([site]), np.array([value]))
 
     def _record_many(self, sites: IntArray, values: FloatArray) -> None:
-        np.add.at(self._sites.count, sites, 1)
-        np.add.at(self._sites.total, sites, values)
+        np.add.at(self._count, sites, 1)
+        np.add.at(self._total, sites, values)
         with one_thread():
             self._dictionary = self._draw_dictionary()
             self._embed(self._dictionary)
@@ -187,10 +154,10 @@ class BKB(Policy):
 
     def _draw_dictionary(self) -> IntArray:
         """Arms with at least one play drawn: each play by itself, all plays of an arm alike."""
-        played = np.flatnonzero(self._sites.count)
+        played = np.flatnonzero(self._count)
         chance = np.minimum(1.0, self.budget * self.std[played] ** 2 / self.alpha)
         with np.errstate(divide="ignore"):
-            missed = np.exp(self._sites.count[played] * np.log1p(-chance))
+            missed = np.exp(self._count[played] * np.log1p(-chance))
         kept = self._random.random(len(played)) >= missed
         return np.asarray(played[kept])
 
@@ -198,7 +165,7 @@ class BKB(Policy):
         """z of every arm, (m, N)."""
         from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
-        held = self._points[dictionary]
+        held = self._scaled[dictionary]
         gram = unit_kernel(self.kernel, held, held)
         gram[np.diag_indices(len(held))] += JITTER
         try:
@@ -208,7 +175,7 @@ class BKB(Policy):
                 "the dictionary's kernel matrix is singular: arms are too close together for the "
                 "kernel. Give a shorter lengthscale or fewer arms."
             ) from None
-        across = unit_kernel(self.kernel, held, self._points)
+        across = unit_kernel(self.kernel, held, self._scaled)
         self._embedding = solve_triangular(
             factor, across, lower=True, overwrite_b=True, check_finite=False
         )
@@ -217,12 +184,12 @@ class BKB(Policy):
         """Means, deviations and the width from the embedding and all data."""
         from scipy.linalg import cho_solve
 
-        count, total = self._sites.count, self._sites.total
+        count, total = self._count, self._total
         played = np.flatnonzero(count)
-        self._factor = self._precision_factor(count[played], played)
+        factor = self._precision_factor(count[played], played)
         z = self._embedding
-        self.mean = cho_solve((self._factor, True), z[:, played] @ total[played]) @ z
-        self.std = self._deviation(self._factor)
+        self.mean = cho_solve((factor, True), z[:, played] @ total[played]) @ z
+        self.std = self._deviation(factor)
         self._width = self._width_of(float(count[played] @ self.std[played] ** 2))
 
     def _precision_factor(self, counts: IntArray, arms: IntArray) -> FloatArray:
@@ -247,7 +214,7 @@ class BKB(Policy):
 
     def _planned_std(self) -> FloatArray:
         """Deviations as if pending plays had been observed."""
-        counts = self._sites.count.copy()
+        counts = self._count.copy()
         for site, plays in self._pending_plays().items():
             counts[site] += plays
         arms = np.flatnonzero(counts)

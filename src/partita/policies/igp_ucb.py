@@ -7,13 +7,13 @@ from partita.domains import Arms, Box, Grid
 from partita.errors import InvalidInput
 from partita.kernels import Matern
 from partita.lattice import whole
-from partita.noise import Noise, sub_gaussian_constant
+from partita.noise import Noise
 from partita.partition import one_cell
 from partita.sites import tie_resolution
 from partita.widths import SingleCellWidth
 
 from ._engine import Engine
-from .base import check_delta, check_kernel, check_scale, check_seed
+from .base import check_kernel
 from .ucb import UCBPolicy
 
 #: Candidates on a box, at most.
@@ -45,11 +45,7 @@ class IGPUCB(UCBPolicy):
     ) -> None:
         super().__init__(domain)
         self.kernel = check_kernel(kernel, domain)
-        self.norm_bound = check_scale("norm_bound", norm_bound)
-        self.noise = noise
-        self.sub_gaussian = check_scale("noise constant", sub_gaussian_constant(noise))
-        self.delta = check_delta(delta)
-        self.seed = check_seed(seed)
+        self._assume(norm_bound, noise, delta, seed)
         self.alpha = as_positive("alpha", alpha)
         if self.alpha < 1:
             raise InvalidInput(

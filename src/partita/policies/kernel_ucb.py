@@ -6,19 +6,17 @@ import math
 
 from partita.domains import Arms, Grid
 from partita.kernels import Matern
-from partita.noise import Noise, sub_gaussian_constant
+from partita.noise import Noise
 from partita.partition import one_cell
 from partita.sites import tie_resolution
 from partita.widths import FixedWidth
 
 from ._engine import Engine
 from .base import (
-    check_delta,
     check_finite,
     check_horizon,
     check_kernel,
     check_scale,
-    check_seed,
 )
 from .pi_gp_ucb import check_alpha
 from .ucb import UCBPolicy
@@ -69,11 +67,7 @@ class KernelUCB(UCBPolicy):
         super().__init__(arms)
         self.horizon = check_horizon(horizon)
         self.kernel = check_kernel(kernel, arms)
-        self.norm_bound = check_scale("norm_bound", norm_bound)
-        self.noise = noise
-        self.sub_gaussian = check_scale("noise constant", sub_gaussian_constant(noise))
-        self.delta = check_delta(delta)
-        self.seed = check_seed(seed)
+        self._assume(norm_bound, noise, delta, seed)
         self.alpha = check_alpha(alpha)
         self.exploration = (
             math.sqrt(self.alpha) * self.norm_bound

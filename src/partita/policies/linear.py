@@ -11,10 +11,10 @@ from partita import _hot
 from partita.domains import Arms, Box, Grid
 from partita.errors import InvalidInput
 from partita.linear import LinearPosterior, check_intercept, largest_norm, linear_features
-from partita.noise import Noise, sub_gaussian_constant
+from partita.noise import Noise
 
 from ._arms import ArmsPolicy, Planned
-from .base import Prediction, check_delta, check_domain, check_scale, check_seed
+from .base import Prediction, check_domain
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -57,11 +57,7 @@ class LinearUCB(ArmsPolicy):
         intercept: float,
     ) -> None:
         check_domain(domain)
-        self.norm_bound = check_scale("norm_bound", norm_bound)
-        self.noise = noise
-        self.sub_gaussian = check_scale("noise constant", sub_gaussian_constant(noise))
-        self.delta = check_delta(delta)
-        self.seed = check_seed(seed)
+        self._assume(norm_bound, noise, delta, seed)
         self.intercept = check_intercept(intercept)
         points = corners(domain) if isinstance(domain, Box) else domain.points
         self._largest = largest_norm(linear_features(points, self.intercept), points)

@@ -10,14 +10,14 @@ from partita.cover import SplitRule
 from partita.domains import Arms, Box, Grid
 from partita.errors import InvalidInput
 from partita.kernels import Matern
-from partita.noise import Noise, sub_gaussian_constant
+from partita.noise import Noise
 from partita.partition import DENSE_LIMIT
 from partita.sites import tie_resolution
 from partita.widths import MixtureWidth
 
 from ._engine import Engine
 from ._thompson import PosteriorDraws
-from .base import check_delta, check_horizon, check_kernel, check_scale, check_seed
+from .base import check_horizon, check_kernel, check_scale
 from .pi_gp_ucb import (
     check_alpha,
     check_cells,
@@ -71,12 +71,8 @@ class PiGPTS(UCBPolicy):
     ) -> None:
         super().__init__(domain)
         self.horizon = check_horizon(horizon)
-        self.norm_bound = check_scale("norm_bound", norm_bound)
-        self.sub_gaussian = check_scale("noise constant", sub_gaussian_constant(noise))
-        self.delta = check_delta(delta)
-        self.seed = check_seed(seed)
+        self._assume(norm_bound, noise, delta, seed)
         self.kernel = check_kernel(kernel, domain)
-        self.noise = noise
         self.scale = check_scale("scale", scale)
         self.redraws = _check_redraws(redraws)
         self.alpha = check_alpha(

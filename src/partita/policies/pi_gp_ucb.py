@@ -13,7 +13,7 @@ from partita.domains import Arms, Box, Grid
 from partita.errors import InvalidInput, warn_theory
 from partita.kernels import Matern
 from partita.lattice import default as default_lattice
-from partita.noise import Noise, sub_gaussian_constant
+from partita.noise import Noise
 from partita.partition import Partition
 from partita.sites import tie_resolution
 from partita.widths import MixtureWidth, PaperWidth, Width
@@ -22,13 +22,10 @@ from ._engine import Engine
 from ._scores import TightenedBounds
 from .base import (
     check_choice,
-    check_delta,
     check_domain,
     check_flag,
     check_horizon,
     check_kernel,
-    check_scale,
-    check_seed,
 )
 from .ucb import UCBPolicy
 
@@ -97,12 +94,8 @@ class PiGPUCB(UCBPolicy):
     ) -> None:
         super().__init__(domain)
         self.horizon = check_horizon(horizon)
-        self.norm_bound = check_scale("norm_bound", norm_bound)
-        self.sub_gaussian = check_scale("noise constant", sub_gaussian_constant(noise))
-        self.delta = check_delta(delta)
-        self.seed = check_seed(seed)
+        self._assume(norm_bound, noise, delta, seed)
         self.kernel = check_kernel(kernel, domain)
-        self.noise = noise
         check_choice("width", width, ("mixture", "paper"))
         check_choice("split", split, ("information", "count"))
         check_flag("index_slack", index_slack)
