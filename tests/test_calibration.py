@@ -248,7 +248,8 @@ def test_observing_is_conditioning_afresh():
     known = settled(data)
     fresh = np.random.default_rng(6).random((5, 2))
     points = np.concatenate([data.points, fresh])
-    moments = known.candidates(points, np.arange(len(data.points)), 4)
+    there = known.moments_at(data.points)
+    moments = known.candidates(data.points, there, fresh, np.arange(len(data.points)), 4)
     seen = [(2, 6.0), (11, 3.0), (2, 5.0), (10, 4.0)]
     planned = moments.planned([j for j, _ in seen])
     before = moments.mean.copy(), moments.variance.copy(), moments.used

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -92,6 +93,11 @@ class Region:
         """Which of the points (n, d) lie in it; a face belongs to the region above it."""
         return between(points, self.lower, self.upper)
 
+    @property
+    def data(self) -> IntArray:
+        """All sites that inform it, its own first, (P,)."""
+        return np.concatenate([np.array(self.sites, dtype=np.int64), self.around])
+
     def trim(self, most: int, least: int) -> None:
         """Forget the farthest sites around it beyond `most` in all, keeping `least` at least."""
         self.around = self.around[: max(least, most - len(self.sites))]
@@ -106,7 +112,7 @@ class Region:
         axis = int(np.argmax((self.upper - self.lower) / scales))
         middle = 0.5 * (self.lower[axis] + self.upper[axis])
         halves = []
-        data = np.concatenate([np.array(self.sites, dtype=np.int64), self.around])
+        data = self.data
         for below in (True, False):
             lower, upper = self.lower.copy(), self.upper.copy()
             (upper if below else lower)[axis] = middle
@@ -152,6 +158,14 @@ def condition(data: Data, drawn: Settings, overall: Settings, fixed: Fixed) -> C
     return Conditioned(settings, scaled, factor, values / settings.amplitude)
 
 
+class PointMoments(NamedTuple):
+    """Posterior at points: means and variances (n,), and V = L⁻¹K(data, points), (P, n)."""
+
+    mean: FloatArray
+    variance: FloatArray
+    rows: FloatArray
+
+
 @dataclass
 class Conditioned:
     """Data (P, d) over lengthscales, the factor L of its covariance, and L⁻¹ of its values."""
@@ -161,10 +175,12 @@ class Conditioned:
     factor: FloatArray
     values: FloatArray
 
-    def moments_at(self, points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Means and variances (n,) at points (n, d), and V (P, n)."""
+    def moments_at(self, points: FloatArray) -> PointMoments:
+        """Means and variances at points (n, d)."""
         from scipy.linalg import solve_triangular
 
+        if not len(points):  # old releases of SciPy refuse to solve for nothing
+            return PointMoments(np.empty(0), np.empty(0), np.empty((len(self.scaled), 0)))
         across = _hot.matern(self.scaled, points / self.settings.scales, self.settings.form)
         with one_thread():
             rows = solve_triangular(
@@ -172,12 +188,27 @@ class Conditioned:
             )
             mean = self.values @ rows
         variance = np.maximum(1.0 - np.einsum("ij,ij->j", rows, rows), 0.0)
-        return np.asarray(mean), variance, np.asarray(rows)
+        return PointMoments(np.asarray(mean), variance, np.asarray(rows))
 
-    def candidates(self, points: FloatArray, sites: IntArray, room: int) -> Moments:
-        """Posterior of candidates (m, d), with room for more observations."""
-        mean, variance, rows = self.moments_at(points)
-        full = np.empty((len(rows) + room, len(points)))
-        full[: len(rows)] = rows
-        scaled = points / self.settings.scales
-        return Moments(self.settings, points, scaled, sites, mean, variance, full, len(rows))
+    def candidates(
+        self, held: FloatArray, known: PointMoments, fresh: FloatArray, sites: IntArray, room: int
+    ) -> Moments:
+        """Posterior of candidates, those `held` (s, d) as `known` and `fresh` ones (f, d).
+
+        There is room for more observations.
+        """
+        new = self.moments_at(fresh)
+        points = np.concatenate([held, fresh])
+        used = len(known.rows)
+        rows = np.empty((used + room, len(points)))
+        rows[:used, : len(held)], rows[:used, len(held) :] = known.rows, new.rows
+        return Moments(
+            self.settings,
+            points,
+            points / self.settings.scales,
+            sites,
+            np.concatenate([known.mean, new.mean]),
+            np.concatenate([known.variance, new.variance]),
+            rows,
+            used,
+        )

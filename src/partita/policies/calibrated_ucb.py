@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from partita import _hot
 from partita.calibration import Data, Fit, Fixed, Settings, first_settings, fit
 from partita.cover import Geometry
 from partita.domains import Arms, Box, Grid
@@ -106,6 +109,8 @@ class CalibratedUCB(Policy):
         self.horizon = None if horizon is None else check_horizon(horizon)
         self.seed = check_seed(seed)
         self.delta = check_delta(delta)
+        #: Standard deviations in the bounds.
+        self._quantile = NormalDist().inv_cdf(1 - self.delta / 2)
         self._fixed = _fixed(domain, kernel, noise, norm_bound)
         dim = domain.dim
         self._random = np.random.default_rng([self.seed, STREAM])
@@ -150,7 +155,7 @@ class CalibratedUCB(Policy):
     def _site_at(self, unit: FloatArray) -> int:
         if isinstance(self._sites, BoxSites):
             site = self._sites.register(unit)
-            self._grow_squares()
+            self._make_room()
             return site
         return self._proposals.arm(unit)
 
@@ -171,15 +176,15 @@ class CalibratedUCB(Policy):
     def _renew(self, region: Region) -> None:
         """Draw settings and candidates anew, and compute the posterior of the candidates."""
         region.trim(MOST_DATA, AROUND)
-        data_sites = np.concatenate([np.array(region.sites, dtype=np.int64), region.around])
+        data_sites = region.data
         inside = len(region.sites)
         if not len(data_sites):
             raise AssertionError("a region has data")
         known = self._condition(data_sites, self._fit.draw(self._random, self._temperature()))
         held = self._sites.scaled[data_sites[:inside]]
+        there = known.moments_at(held)
         if inside:
-            mean = known.moments_at(held)[0]
-            best = held[np.argsort(-mean, kind="stable")[:BEST]]
+            best = held[np.argsort(-there.mean, kind="stable")[:BEST]]
         else:
             best = 0.5 * (region.lower + region.upper)[None, :]
         fresh = self._proposals.draw(self._random, region.lower, region.upper, best)
@@ -188,7 +193,7 @@ class CalibratedUCB(Policy):
             fresh = np.array([row for row in fresh if row.tobytes() not in words])
             fresh = fresh.reshape(-1, self.domain.dim)
         room = RENEW_EARLY if inside <= LATE_POINTS else RENEW_LATE
-        region.moments = known.candidates(np.concatenate([held, fresh]), data_sites[:inside], room)
+        region.moments = known.candidates(held, there, fresh, data_sites[:inside], room)
         region.stale = False
         self._score(region)
         self._cool()
@@ -214,7 +219,7 @@ class CalibratedUCB(Policy):
         std = np.sqrt(moments.variance)
         upper = moments.mean + EXPLORATION * std
         region.score = settings.mean + settings.amplitude * float(upper.max())
-        bound = moments.mean + self._quantile() * std
+        bound = moments.mean + self._quantile * std
         region.ceiling = settings.mean + settings.amplitude * float(bound.max())
         s = len(moments.sites)
         lower = moments.mean[:s] - std[:s]
@@ -233,8 +238,6 @@ class CalibratedUCB(Policy):
         j = int(np.argmax(moments.mean + EXPLORATION * np.sqrt(variance)))
         s = len(moments.sites)
         if j >= s and s:
-            from partita import _hot
-
             row = moments.scaled[j : j + 1]
             likeness = _hot.matern(row, moments.scaled[:s], moments.settings.form)[0]
             near = int(np.argmax(likeness))
@@ -261,7 +264,7 @@ class CalibratedUCB(Policy):
 
     def _locate(self, points: FloatArray) -> IntArray:
         sites = self._sites.locate(points)
-        self._grow_squares()
+        self._make_room()
         return sites
 
     def _record(self, site: int, value: float, asked: bool) -> None:
@@ -330,8 +333,7 @@ class CalibratedUCB(Policy):
 
     def _cut(self, number: int) -> None:
         region = self._regions[number]
-        data = np.concatenate([np.array(region.sites, dtype=np.int64), region.around])
-        points = self._sites.scaled[data]
+        points = self._sites.scaled[region.data]
         first, second = region.split(self._fit.best.scales, points, MOST_DATA, AROUND)
         if not first.sites or not second.sites:  # all on one side: keep halving that one
             full = first if first.sites else second
@@ -396,7 +398,7 @@ class CalibratedUCB(Policy):
             if not region.sites:
                 continue
             sites = np.array(region.sites, dtype=np.int64)
-            known = self._condition(np.concatenate([sites, region.around]), self._fit.best)
+            known = self._condition(region.data, self._fit.best)
             mean, variance, _ = known.moments_at(self._sites.scaled[sites])
             std = np.sqrt(variance)
             j = int(np.argmax(mean - std))
@@ -411,7 +413,7 @@ class CalibratedUCB(Policy):
                 best = found
         assert best is not None
         _, site, mean_there, std_there = best
-        reach = self._quantile() * std_there
+        reach = self._quantile * std_there
         return Recommendation(
             self._sites.x(site), mean_there, mean_there - reach, mean_there + reach
         )
@@ -433,14 +435,14 @@ class CalibratedUCB(Policy):
         mean, std = np.full(n, best.mean), np.full(n, best.amplitude)
         for region in self._regions:
             rows = np.flatnonzero(region.holds(points))
-            sites = np.concatenate([np.array(region.sites, dtype=np.int64), region.around])
+            sites = region.data
             if not len(rows) or not len(sites):
                 continue
             known = self._condition(sites, best)
             there, variance, _ = known.moments_at(points[rows])
             mean[rows] = known.settings.mean + known.settings.amplitude * there
             std[rows] = known.settings.amplitude * np.sqrt(variance)
-        reach = self._quantile() * std
+        reach = self._quantile * std
         return Prediction(mean, std, mean - reach, mean + reach)
 
     @property
@@ -461,11 +463,6 @@ class CalibratedUCB(Policy):
         """How widely settings are drawn: less as data says more than a fit of few points knows."""
         return TEMPERATURE * min(1.0, math.sqrt(COOLING / max(self._told, 1)))
 
-    def _quantile(self) -> float:
-        from statistics import NormalDist
-
-        return NormalDist().inv_cdf(1 - self.delta / 2)
-
     def _cool(self) -> None:
         """Give up the posteriors of the regions used longest ago."""
         warm = [region for region in self._regions if region.moments is not None]
@@ -474,7 +471,7 @@ class CalibratedUCB(Policy):
             for region in warm[:-WARM_REGIONS]:
                 region.moments = None
 
-    def _grow_squares(self) -> None:
+    def _make_room(self) -> None:
         missing = len(self._sites.count) - len(self._within)
         if missing > 0:
             self._within = np.concatenate([self._within, np.zeros(missing)])
@@ -507,8 +504,6 @@ def spread_out(points: FloatArray, number: int) -> IntArray:
 
 
 def _noisier(settings: Settings, factor: float) -> Settings:
-    from dataclasses import replace
-
     return replace(settings, noise=settings.noise * factor + 1e-6 * factor)
 
 
