@@ -304,3 +304,52 @@ def test_a_step_costs_the_same_for_ever():
     assert len(policy._regions) <= 16
     for region in policy._regions:
         assert len(region.sites) + len(region.around) <= calibrated_ucb.MOST_DATA
+
+
+def test_pending_points_are_planned_for_after_a_renewal():
+    policy = CalibratedUCB(SQUARE, seed=3)
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        x = policy.ask()
+        policy.tell(x, bowl(x) + rng.normal(0, 0.1))
+    asked = [policy.ask() for _ in range(12)]
+    region = policy._regions[0]
+    policy._renew(region)
+    assert len(policy._pending_in(region)) == 12
+    for x in asked:
+        policy.tell(x, bowl(x))
+    assert policy._pending_in(region) == []
+
+
+def test_bounds_share_delta_among_the_places_that_lengthscales_leave():
+    one = calibrated_ucb.simultaneous(0.1, np.array([1e9]))
+    assert one == pytest.approx(1.6449, abs=1e-3)  # one value everywhere: a normal 95 % point
+    four = calibrated_ucb.simultaneous(0.1, np.array([1 / 3]))
+    assert four == pytest.approx(2.2414, abs=1e-3)  # the 98.75 % point
+    many = calibrated_ucb.simultaneous(0.1, np.full(20, 0.01))
+    assert many < 6.0
+
+
+def test_probes_are_few_and_lie_where_the_bound_is_highest(monkeypatch):
+    def run(probes):
+        monkeypatch.setattr(calibrated_ucb, "PROBES", probes)
+        policy = CalibratedUCB(SQUARE, seed=1)
+        rng = np.random.default_rng(2)
+        for _ in range(400):
+            x = policy.ask()
+            policy.tell(x, bowl(x) + rng.normal(0, 0.1))
+        return policy
+
+    with_probes, without = run(0.5), run(0.0)
+    assert 9 <= with_probes._probes <= 10  # half the root of 400 less the first design
+    assert without._probes == 0
+    assert with_probes.certificate() < without.certificate()
+
+
+def test_a_region_without_candidates_is_looked_at_again_once_a_value_is_told_in_it():
+    region = Region(np.zeros(1), np.ones(1), [], np.empty(0, np.int64))
+    region.score = -math.inf
+    region.stale = False
+    region.revive()
+    assert region.score == math.inf
+    assert region.stale

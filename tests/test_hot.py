@@ -33,6 +33,7 @@ def test_matern_is_the_kernel(form, dim):
     naive = Matern(form + 0.5, scales)(left, right)
     np.testing.assert_allclose(_hot.matern(left / scales, right / scales, form), naive, rtol=1e-13)
     assert (np.diag(_hot.matern(left, left, form)) == 1.0).all()
+    np.testing.assert_array_equal(_hot.matern_among(left, form), _hot.matern(left, left, form))
 
 
 @pytest.mark.parametrize("m", [1, 2, 9])

@@ -72,6 +72,29 @@ def matern(left, right, form):
 
 
 @njit(cache=True)
+def matern_among(points, form):
+    """Matérn kernel (n, n) among rows (n, d) divided by the lengthscales; `form` as in `matern`."""
+    n, d = points.shape
+    out = np.ones((n, n))
+    for i in range(n):
+        for j in range(i):
+            squared = 0.0
+            for c in range(d):
+                difference = points[i, c] - points[j, c]
+                squared += difference * difference
+            if form == 0:
+                value = math.exp(-math.sqrt(squared))
+            elif form == 1:
+                z = math.sqrt(3.0 * squared)
+                value = (1.0 + z) * math.exp(-z)
+            else:
+                z = math.sqrt(5.0 * squared)
+                value = (1.0 + z + z * z / 3.0) * math.exp(-z)
+            out[i, j] = out[j, i] = value
+    return out
+
+
+@njit(cache=True)
 def matern_slopes(squares, weights, form):
     """Matérn kernel (n, n) from squared differences (d, n, n) and 1/ℓ² (d,), and its slope.
 

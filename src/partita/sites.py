@@ -15,6 +15,7 @@ import numpy.typing as npt
 from . import _hot
 from .cover import Geometry
 from .domains import Arms, Box, Grid
+from .mixed import Mixed
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -48,7 +49,7 @@ class ArmSites:
 class BoxSites:
     """Points of a box, numbered as they come."""
 
-    def __init__(self, domain: Box, geometry: Geometry) -> None:
+    def __init__(self, domain: Box | Mixed, geometry: Geometry) -> None:
         self._domain = domain
         self._geometry = geometry
         self._numbers: dict[bytes, int] = {}

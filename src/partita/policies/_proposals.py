@@ -8,7 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from partita.domains import Arms, Box, Grid
+from partita.mixed import Mixed
 from partita.sites import SNAP_BITS
+
+from ._feasible import FeasiblePoints, between, unique
+
+__all__ = ["BEST", "Proposals", "between"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -23,12 +28,15 @@ ALL_ARMS = 300
 class Proposals:
     """Draws candidates that are points of the domain, in coordinates of the unit cube."""
 
-    def __init__(self, domain: Grid | Arms | Box) -> None:
+    def __init__(self, domain: Grid | Arms | Box | Mixed) -> None:
         self._domain = domain
         self._dim = domain.dim
         self._arms: FloatArray | None = None
         self._numbers: dict[bytes, int] | None = None
-        if not isinstance(domain, Box):
+        self._feasible: FeasiblePoints | None = None
+        if isinstance(domain, Mixed):
+            self._feasible = FeasiblePoints(domain)
+        elif not isinstance(domain, Box):
             self._arms = domain.unit_points
 
     def arm(self, unit: FloatArray) -> int:
@@ -44,6 +52,8 @@ class Proposals:
         """Candidates (m, d) in the box between two corners, most around the `best` (b, d)."""
         if self._arms is not None and len(self._arms) <= ALL_ARMS:
             return np.asarray(self._arms[between(self._arms, lower, upper)])
+        if self._feasible is not None:
+            return self._draw_feasible(random, lower, upper, best)
         anywhere = lower + random.random((int(FRESH * ANYWHERE), self._dim)) * (upper - lower)
         number = FRESH - len(anywhere)
         centres = best[random.integers(len(best), size=number)]
@@ -58,12 +68,39 @@ class Proposals:
         near = np.clip(centres + step, lower, upper)
         return self.snap(np.concatenate([anywhere, near]), lower, upper)
 
+    def _draw_feasible(
+        self, random: np.random.Generator, lower: FloatArray, upper: FloatArray, best: FloatArray
+    ) -> FloatArray:
+        assert self._feasible is not None
+        assert isinstance(self._domain, Mixed)
+        anywhere = self._feasible.inside(random, lower, upper, int(FRESH * ANYWHERE))
+        number = FRESH - len(anywhere)
+        centres = self._domain.snap(best)[random.integers(len(best), size=number)]
+        scale = np.exp(random.uniform(math.log(FINEST), math.log(COARSEST), number))
+        near = self._feasible.near(random, lower, upper, centres, scale)
+        return unique(np.concatenate([anywhere, near]))
+
+    def first(self, random: np.random.Generator, points: FloatArray) -> FloatArray:
+        """Points of the domain to begin with, for uniform ones (n, d): at least one, at most n."""
+        if self._feasible is not None:
+            return self._feasible.first(random, points)
+        return self.snap(points, np.zeros(self._dim), np.ones(self._dim))
+
+    def anywhere(self, random: np.random.Generator) -> FloatArray:
+        """Any point (d,) of the domain."""
+        if self._feasible is not None:
+            return self._feasible.anywhere(random)
+        rows = random.random((1, self._dim))
+        return np.asarray(self.snap(rows, np.zeros(self._dim), np.ones(self._dim))[0])
+
     def snap(self, points: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
         """The points of the domain nearest to given ones, each once, as far as they lie inside."""
         if isinstance(self._domain, Box):
             steps = float(2**SNAP_BITS)
             top = np.where(upper >= 1.0, upper, upper - 1.0 / steps)
             return np.clip(np.rint(points * steps) / steps, lower, top) + 0.0
+        if isinstance(self._domain, Mixed):
+            raise AssertionError("points of a mixed domain are drawn, not snapped")
         if isinstance(self._domain, Grid):
             last = max(self._domain.n - 1, 1)
             numbers = np.rint(points * last).astype(np.int64)
@@ -77,9 +114,3 @@ class Proposals:
         assert self._arms is not None
         arms = self._arms[np.unique(flat)]
         return np.asarray(arms[between(arms, lower, upper)])
-
-
-def between(points: FloatArray, lower: FloatArray, upper: FloatArray) -> npt.NDArray[np.bool_]:
-    """Which of the points (n, d) lie in a box; a face belongs to the box above it."""
-    below = np.where(upper >= 1.0, points <= upper, points < upper)
-    return np.asarray(((points >= lower) & below).all(axis=1))

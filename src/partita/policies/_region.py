@@ -22,8 +22,14 @@ from ._proposals import between
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-#: Observations between two renewals of the candidates: while points are few, and later.
-RENEW_EARLY, RENEW_LATE, LATE_POINTS = 8, 16, 128
+#: Observations between two renewals of the candidates: while points are few, later, and at most.
+RENEW_EARLY, RENEW_LATE, LATE_POINTS, RENEW_LAST = 8, 16, 128, 64
+#: Later still, they are renewed after one part in so many of all observations.
+RENEW_PART = 128
+#: Candidates that are kept until the next renewal: those of the highest index and upper bound.
+KEPT, KEPT_OPEN = 160, 16
+#: Standard deviations in the index.
+EXPLORATION = 2.0
 #: How many observations the overall amplitude counts for beside a region's own.
 AMPLITUDE_WEIGHT = 10.0
 
@@ -40,6 +46,8 @@ class Moments:
     variance: FloatArray  # (m,)
     rows: FloatArray  # (r, m): V and room for more
     used: int
+    #: The highest upper bound when candidates were drawn, those that were not kept included.
+    ceiling: float
 
     def observe(self, j: int, value: float) -> None:
         """Condition on a value at candidate j."""
@@ -98,6 +106,11 @@ class Region:
         """All sites that inform it, its own first, (P,)."""
         return np.concatenate([np.array(self.sites, dtype=np.int64), self.around])
 
+    def revive(self) -> None:
+        """Look for candidates again, if there were none."""
+        if self.score == -math.inf:
+            self.score, self.moments, self.stale = math.inf, None, True
+
     def trim(self, most: int, least: int) -> None:
         """Forget the farthest sites around it beyond `most` in all, keeping `least` at least."""
         self.around = self.around[: max(least, most - len(self.sites))]
@@ -128,15 +141,22 @@ class Region:
         return halves[0], halves[1]
 
 
+def renewal(points: int, told: int) -> int:
+    """Observations of a region with so many points until its candidates are renewed."""
+    least = RENEW_EARLY if points <= LATE_POINTS else RENEW_LATE
+    return max(least, min(told // RENEW_PART, RENEW_LAST))
+
+
 def condition(data: Data, drawn: Settings, overall: Settings, fixed: Fixed) -> Conditioned:
     """Factorise the data under drawn settings; mean and amplitude follow from the data."""
     from scipy.linalg import cholesky, solve_triangular
 
     scaled = data.points / drawn.scales
-    kernel = _hot.matern(scaled, scaled, drawn.form)
-    kernel[np.diag_indices(len(kernel))] += drawn.noise / data.counts + JITTER
+    kernel = _hot.matern_among(scaled, drawn.form)
+    noisy = kernel.copy()
+    noisy[np.diag_indices(len(noisy))] += drawn.noise / data.counts + JITTER
     with one_thread():
-        factor = cholesky(kernel, lower=True, overwrite_a=True, check_finite=False)
+        factor = cholesky(noisy, lower=True, overwrite_a=True, check_finite=False)
         whitened = solve_triangular(
             factor,
             np.stack([np.ones(len(scaled)), data.means - overall.mean], axis=1),
@@ -155,7 +175,7 @@ def condition(data: Data, drawn: Settings, overall: Settings, fixed: Fixed) -> C
     if fixed.amplitude is not None or fixed.noise_std is not None:
         amplitude = overall.amplitude  # with τ it makes the noise that was given
     settings = replace(drawn, mean=overall.mean + shift, amplitude=amplitude)
-    return Conditioned(settings, scaled, factor, values / settings.amplitude)
+    return Conditioned(settings, scaled, kernel, factor, values / settings.amplitude)
 
 
 class PointMoments(NamedTuple):
@@ -165,23 +185,36 @@ class PointMoments(NamedTuple):
     variance: FloatArray
     rows: FloatArray
 
+    def upper(self, reach: float) -> float:
+        """The highest of the means plus so many standard deviations."""
+        return float((self.mean + reach * np.sqrt(self.variance)).max(initial=-math.inf))
+
 
 @dataclass
 class Conditioned:
-    """Data (P, d) over lengthscales, the factor L of its covariance, and L⁻¹ of its values."""
+    """Data (P, d) over lengthscales, their kernel, the factor L of it with noise, L⁻¹ of values."""
 
     settings: Settings
     scaled: FloatArray
+    kernel: FloatArray
     factor: FloatArray
     values: FloatArray
 
     def moments_at(self, points: FloatArray) -> PointMoments:
         """Means and variances at points (n, d)."""
+        across = _hot.matern(self.scaled, points / self.settings.scales, self.settings.form)
+        return self._moments(across)
+
+    def moments_of(self, number: int) -> PointMoments:
+        """Means and variances at the first points of the data."""
+        return self._moments(self.kernel[:, :number].copy())
+
+    def _moments(self, across: FloatArray) -> PointMoments:
+        """Means and variances where the kernel to the data is `across` (P, n), overwritten."""
         from scipy.linalg import solve_triangular
 
-        if not len(points):  # old releases of SciPy refuse to solve for nothing
-            return PointMoments(np.empty(0), np.empty(0), np.empty((len(self.scaled), 0)))
-        across = _hot.matern(self.scaled, points / self.settings.scales, self.settings.form)
+        if not across.shape[1]:  # old releases of SciPy refuse to solve for nothing
+            return PointMoments(np.empty(0), np.empty(0), across)
         with one_thread():
             rows = solve_triangular(
                 self.factor, across, lower=True, overwrite_b=True, check_finite=False
@@ -191,24 +224,51 @@ class Conditioned:
         return PointMoments(np.asarray(mean), variance, np.asarray(rows))
 
     def candidates(
-        self, held: FloatArray, known: PointMoments, fresh: FloatArray, sites: IntArray, room: int
+        self,
+        held: FloatArray,
+        known: PointMoments,
+        fresh: FloatArray,
+        sites: IntArray,
+        room: int,
+        reach: float,
+        awaited: int,
     ) -> Moments:
         """Posterior of candidates, those `held` (s, d) as `known` and `fresh` ones (f, d).
 
-        There is room for more observations.
+        Those of the highest index are kept, and there is room for more observations. The others
+        would have to overtake them within as many. Bounds are `reach` standard deviations away.
+        The last of the fresh ones, so many as are `awaited`, are pending and kept in any case.
         """
         new = self.moments_at(fresh)
-        points = np.concatenate([held, fresh])
-        used = len(known.rows)
+        of_held, of_fresh = _highest(known, new, reach, awaited)
+        points = np.concatenate([held[of_held], fresh[of_fresh]])
+        used, s = len(known.rows), len(of_held)
         rows = np.empty((used + room, len(points)))
-        rows[:used, : len(held)], rows[:used, len(held) :] = known.rows, new.rows
+        rows[:used, :s], rows[:used, s:] = known.rows[:, of_held], new.rows[:, of_fresh]
         return Moments(
             self.settings,
             points,
             points / self.settings.scales,
-            sites,
-            np.concatenate([known.mean, new.mean]),
-            np.concatenate([known.variance, new.variance]),
+            sites[of_held],
+            np.concatenate([known.mean[of_held], new.mean[of_fresh]]),
+            np.concatenate([known.variance[of_held], new.variance[of_fresh]]),
             rows,
             used,
+            max(known.upper(reach), new.upper(reach)),
         )
+
+
+def _highest(
+    held: PointMoments, fresh: PointMoments, reach: float, awaited: int
+) -> tuple[IntArray, IntArray]:
+    """Numbers of the candidates to keep, of both kinds, in their order."""
+    mean = np.concatenate([held.mean, fresh.mean])
+    if len(mean) <= KEPT:
+        return np.arange(len(held.mean)), np.arange(len(fresh.mean))
+    std = np.sqrt(np.concatenate([held.variance, fresh.variance]))
+    best = np.argpartition(-mean - EXPLORATION * std, KEPT)[:KEPT]
+    open_ = np.argpartition(-mean - reach * std, KEPT_OPEN)[:KEPT_OPEN]
+    last = np.arange(len(mean) - awaited, len(mean))
+    kept = np.unique(np.concatenate([best, open_, last]))
+    s = int(np.searchsorted(kept, len(held.mean)))
+    return kept[:s], kept[s:] - len(held.mean)

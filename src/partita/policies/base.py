@@ -6,7 +6,7 @@ import math
 import numbers
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,13 +17,14 @@ from partita.cover import MAX_DIM
 from partita.domains import Arms, Box, Grid
 from partita.errors import InvalidInput, NotPending, VersionMismatch
 from partita.kernels import Matern
+from partita.mixed import Mixed
 from partita.noise import Noise, sub_gaussian_constant
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 #: Raised by one whenever what a policy saves changes; a policy of another version is refused.
-STATE_VERSION = 2
+STATE_VERSION = 3
 #: Norm bounds and noise constants below this, or above its inverse, are refused.
 SMALLEST_SCALE = 1e-50
 #: Values beyond this could overflow when they are squared or summed.
@@ -71,9 +72,15 @@ class Policy(ABC):
     #: What stands behind the policy's bounds: "proven", "published" (proven in the paper, under its
     #: assumptions), "bayesian" (true if f is drawn from the prior), "calibrated" or "none".
     guarantee: str = "none"
+    #: Whether it plays `Mixed` domains, which have parameters of several kinds, or a constraint.
+    plays_mixed: ClassVar[bool] = False
 
-    def __init__(self, domain: Grid | Arms | Box) -> None:
-        self.domain = check_domain(domain)
+    def __init__(self, domain: Grid | Arms | Box | Mixed) -> None:
+        if isinstance(domain, Mixed) and self.plays_mixed:
+            # Only policies that say they play one meet it, so the others need not look for it.
+            self.domain = cast(Grid | Arms | Box, domain)
+        else:
+            self.domain = check_domain(domain)
         #: By the bytes of a point that ask returned: its site, and how often it is pending.
         self._pending_points: dict[bytes, list[int]] = {}
         self._told = 0
@@ -277,6 +284,12 @@ def _wrong_shape(point: FloatArray, dim: int) -> InvalidInput:
 
 def check_domain(domain: object) -> Grid | Arms | Box:
     """A domain."""
+    if isinstance(domain, Mixed):
+        raise InvalidInput(
+            f"{domain!r} has parameters of several kinds or a constraint, which this policy does "
+            "not play: use CalibratedUCB or UniformSampling, or give every number a step so that "
+            "the space is finite, with at most 10,000 points."
+        )
     if not isinstance(domain, Grid | Arms | Box):
         raise InvalidInput(
             f"domain={domain!r}: give a domain, such as Grid(30, dim=2), Arms(points) or "
@@ -349,7 +362,7 @@ def check_flag(name: str, value: object) -> bool:
     return value
 
 
-def check_kernel(kernel: object, domain: Grid | Arms | Box) -> Matern:
+def check_kernel(kernel: object, domain: Grid | Arms | Box | Mixed) -> Matern:
     """A kernel that fits the domain."""
     if not isinstance(kernel, Matern):
         raise InvalidInput(

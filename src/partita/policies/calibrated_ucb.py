@@ -16,12 +16,13 @@ from partita.cover import Geometry
 from partita.domains import Arms, Box, Grid
 from partita.errors import InvalidInput, NumericalError
 from partita.kernels import Matern
+from partita.mixed import Mixed
 from partita.noise import Noise, sub_gaussian_constant
 from partita.sites import ArmSites, BoxSites
 
 from ._fences import Fences
 from ._proposals import BEST, Proposals
-from ._region import LATE_POINTS, RENEW_EARLY, RENEW_LATE, Conditioned, Region, condition
+from ._region import EXPLORATION, Conditioned, Region, condition, renewal
 from .base import (
     Policy,
     Prediction,
@@ -38,8 +39,6 @@ IntArray = npt.NDArray[np.int64]
 
 #: Keeps the draws independent of a test function or noise drawn under the same seed.
 STREAM = 5
-#: Standard deviations in the index.
-EXPLORATION = 2.0
 #: How widely settings are drawn around their best, in posterior standard deviations, up to so many
 #: observations; then as one over the root of them.
 TEMPERATURE, COOLING = 1.0, 1000
@@ -53,6 +52,11 @@ REGION_POINTS, MOST_DATA, AROUND = 256, 304, 48
 #: A fresh candidate is played only if f there may differ from f at a point played before by more
 #: than this part of what is unknown of the latter.
 DISTINCT = 0.1
+#: Unrelated values of f that share delta, at most: short lengthscales in many dimensions.
+MOST_PLACES = 1e6
+#: Probes by step t, as a multiple of √t: plays where f could be highest by its bounds, not by the
+#: index. They find what the index, two deviations wide, would never look at.
+PROBES = 0.5
 #: Regions whose posterior is kept at once.
 WARM_REGIONS = 6
 #: Pending plays that are planned for, in a region.
@@ -77,7 +81,7 @@ class CalibratedUCB(Policy):
 
     Parameters
     ----------
-    domain : Grid, Arms or Box
+    domain : Grid, Arms, Box or Mixed
     horizon : int, optional
         Evaluations planned, if known. The policy does not need it.
     seed : int
@@ -89,14 +93,15 @@ class CalibratedUCB(Policy):
     norm_bound : float, optional
         B: the amplitude is then B/√(20 d), as in `PiGPUCB`, and not estimated.
     delta : float
-        Bounds are meant to hold with probability 1 − delta, each by itself.
+        Bounds are meant to hold with probability 1 − delta, all together.
     """
 
     guarantee = "calibrated"
+    plays_mixed = True
 
     def __init__(
         self,
-        domain: Grid | Arms | Box,
+        domain: Grid | Arms | Box | Mixed,
         *,
         horizon: int | None = None,
         seed: int = 0,
@@ -109,15 +114,13 @@ class CalibratedUCB(Policy):
         self.horizon = None if horizon is None else check_horizon(horizon)
         self.seed = check_seed(seed)
         self.delta = check_delta(delta)
-        #: Standard deviations in the bounds.
-        self._quantile = NormalDist().inv_cdf(1 - self.delta / 2)
         self._fixed = _fixed(domain, kernel, noise, norm_bound)
         dim = domain.dim
         self._random = np.random.default_rng([self.seed, STREAM])
         geometry = Geometry(dim, 1)
         self._sites: ArmSites | BoxSites = (
             BoxSites(domain, geometry)
-            if isinstance(domain, Box)
+            if isinstance(domain, Box | Mixed)
             else ArmSites(domain, geometry, self.seed)
         )
         #: Sums of squares of values about their mean, a site.
@@ -127,7 +130,9 @@ class CalibratedUCB(Policy):
         self._home: dict[int, int] = {}
         self._start = self._first_design()
         self._asked = 0
+        self._probes = 0
         self._fit = Fit(first_settings(dim, self._fixed), np.zeros((dim + 1, dim + 1)))
+        self._reach = simultaneous(self.delta, self._fit.best.scales)
         self._fences = Fences()
         self._next_fit = len(self._start)
         self._clock = 0
@@ -140,17 +145,17 @@ class CalibratedUCB(Policy):
         if self._told < len(self._start):
             site = self._first_site()
         else:
-            region = self._best_region()
-            site = self._choice(region)
+            probe = self._probes < PROBES * math.sqrt(self._told - len(self._start))
+            self._probes += probe
+            region = self._best_region(probe)
+            site = self._choice(region, self._reach if probe else EXPLORATION)
         return site, self._sites.x(site)
 
     def _first_site(self) -> int:
         """A point of the first design, or any point if that is used up and nothing is told."""
-        dim = self.domain.dim
         if self._asked <= len(self._start):
             return self._site_at(self._start[self._asked - 1])
-        anywhere = self._proposals.snap(self._random.random((1, dim)), np.zeros(dim), np.ones(dim))
-        return self._site_at(anywhere[0])
+        return self._site_at(self._proposals.anywhere(self._random))
 
     def _site_at(self, unit: FloatArray) -> int:
         if isinstance(self._sites, BoxSites):
@@ -159,13 +164,13 @@ class CalibratedUCB(Policy):
             return site
         return self._proposals.arm(unit)
 
-    def _best_region(self) -> Region:
-        """The region of the highest score, ready to choose from."""
+    def _best_region(self, probe: bool) -> Region:
+        """The region of the highest score, for a probe of the highest bound, ready to play."""
         for region in self._regions:
             if region.stale and not (math.isinf(region.score) and len(self._regions) > 1):
                 self._renew(region)
         while True:
-            region = max(self._regions, key=lambda r: r.score)
+            region = max(self._regions, key=lambda r: r.ceiling if probe else r.score)
             region.used_at = self._clock = self._clock + 1
             if region.moments is not None:
                 return region
@@ -182,7 +187,7 @@ class CalibratedUCB(Policy):
             raise AssertionError("a region has data")
         known = self._condition(data_sites, self._fit.draw(self._random, self._temperature()))
         held = self._sites.scaled[data_sites[:inside]]
-        there = known.moments_at(held)
+        there = known.moments_of(inside)
         if inside:
             best = held[np.argsort(-there.mean, kind="stable")[:BEST]]
         else:
@@ -192,8 +197,17 @@ class CalibratedUCB(Policy):
             words = {row.tobytes() for row in held}
             fresh = np.array([row for row in fresh if row.tobytes() not in words])
             fresh = fresh.reshape(-1, self.domain.dim)
-        room = RENEW_EARLY if inside <= LATE_POINTS else RENEW_LATE
-        region.moments = known.candidates(held, there, fresh, data_sites[:inside], room)
+        awaited = self._awaited_in(region)
+        fresh = np.concatenate([fresh, awaited])
+        region.moments = known.candidates(
+            held,
+            there,
+            fresh,
+            data_sites[:inside],
+            room=renewal(inside, self._told),
+            reach=self._reach,
+            awaited=len(awaited),
+        )
         region.stale = False
         self._score(region)
         self._cool()
@@ -219,23 +233,22 @@ class CalibratedUCB(Policy):
         std = np.sqrt(moments.variance)
         upper = moments.mean + EXPLORATION * std
         region.score = settings.mean + settings.amplitude * float(upper.max())
-        bound = moments.mean + self._quantile * std
-        region.ceiling = settings.mean + settings.amplitude * float(bound.max())
+        region.ceiling = settings.mean + settings.amplitude * moments.ceiling
         s = len(moments.sites)
         lower = moments.mean[:s] - std[:s]
         region.best_lower = (
             settings.mean + settings.amplitude * float(lower.max()) if s else -math.inf
         )
 
-    def _choice(self, region: Region) -> int:
-        """The site to play in a region."""
+    def _choice(self, region: Region, width: float) -> int:
+        """The site to play in a region, whose mean plus so many deviations is the highest."""
         moments = region.moments
         assert moments is not None
         variance = moments.variance
         pending = self._pending_in(region)
         if pending:
             variance = moments.planned(pending)
-        j = int(np.argmax(moments.mean + EXPLORATION * np.sqrt(variance)))
+        j = int(np.argmax(moments.mean + width * np.sqrt(variance)))
         s = len(moments.sites)
         if j >= s and s:
             row = moments.scaled[j : j + 1]
@@ -246,6 +259,12 @@ class CalibratedUCB(Policy):
         if j < s:
             return int(moments.sites[j])
         return self._site_at(moments.points[j])
+
+    def _awaited_in(self, region: Region) -> FloatArray:
+        """Points (n, d) of a region that are pending and have no value yet."""
+        new = [site for site in self._pending_plays() if site not in self._home]
+        points = self._sites.scaled[np.array(new, dtype=np.int64)]
+        return np.asarray(points[region.holds(points)][-MOST_PLANNED:])
 
     def _pending_in(self, region: Region) -> list[int]:
         """Candidates of a region with pending plays, one entry a play; the newest at most."""
@@ -288,8 +307,9 @@ class CalibratedUCB(Policy):
                 region.stale = moments.full
         self._keep_up(site)
         if region.stale and len(self._regions) > 1 and self._told >= len(self._start):
-            self._turn = (self._turn + 1) % len(self._regions)  # one other region, in turn
-            self._regions[self._turn].stale = True
+            self._turn += 1  # every second time one other region, in turn
+            if self._turn % 2:
+                self._regions[self._turn // 2 % len(self._regions)].stale = True
 
     def _record_many(self, sites: IntArray, values: FloatArray) -> None:
         for site, value in zip(sites.tolist(), values.tolist(), strict=True):
@@ -316,6 +336,7 @@ class CalibratedUCB(Policy):
             )
             self._home[site] = number
             self._regions[number].sites.append(site)
+            self._regions[number].revive()
             self._regions[number].trim(MOST_DATA, AROUND)
 
     def _region_of(self, site: int) -> Region:
@@ -358,8 +379,10 @@ class CalibratedUCB(Policy):
             self._fit = fit(data, self._fit.best, self._fixed, restart=self._fences.seen < 100)
         except NumericalError:
             return
+        self._reach = simultaneous(self.delta, self._fit.best.scales)
         for region in self._regions:
             region.stale = True
+            region.revive()
 
     def _data(self, sites: IntArray) -> Data:
         counts = self._sites.count[sites].astype(float)
@@ -413,7 +436,7 @@ class CalibratedUCB(Policy):
                 best = found
         assert best is not None
         _, site, mean_there, std_there = best
-        reach = self._quantile * std_there
+        reach = self._reach * std_there
         return Recommendation(
             self._sites.x(site), mean_there, mean_there - reach, mean_there + reach
         )
@@ -428,7 +451,7 @@ class CalibratedUCB(Policy):
         checked = self.domain.check(X)
         points = (
             self.domain.to_unit(checked)
-            if isinstance(self.domain, Box)
+            if isinstance(self.domain, Box | Mixed)
             else (self._sites.scaled[self._sites.locate(checked)])
         )
         n, best = len(points), self._fit.best
@@ -442,7 +465,7 @@ class CalibratedUCB(Policy):
             there, variance, _ = known.moments_at(points[rows])
             mean[rows] = known.settings.mean + known.settings.amplitude * there
             std[rows] = known.settings.amplitude * np.sqrt(variance)
-        reach = self._quantile * std
+        reach = self._reach * std
         return Prediction(mean, std, mean - reach, mean + reach)
 
     @property
@@ -484,8 +507,18 @@ class CalibratedUCB(Policy):
         number = max(4, min(2 * dim + 2, 16))
         sobol = qmc.Sobol(dim, scramble=True, rng=np.random.default_rng([self.seed, STREAM, 1]))
         points = sobol.random(2 ** math.ceil(math.log2(number)))[:number]
-        snapped = self._proposals.snap(points, np.zeros(dim), np.ones(dim))
-        return snapped[:number]
+        more = np.random.default_rng([self.seed, STREAM, 2])
+        return self._proposals.first(more, points)[:number]
+
+
+def simultaneous(delta: float, scales: FloatArray) -> float:
+    """Standard deviations in bounds that hold all over the domain at once, by the fitted model.
+
+    f takes about ∏(1 + 1/ℓ_i) unrelated values, which share δ. A bound for one place by itself
+    would not do: the recommended point is where the mean came out highest, often by luck.
+    """
+    places = min(float(np.prod(1.0 + 1.0 / scales)), MOST_PLACES)
+    return NormalDist().inv_cdf(1.0 - delta / (2.0 * places))
 
 
 def spread_out(points: FloatArray, number: int) -> IntArray:
@@ -508,7 +541,7 @@ def _noisier(settings: Settings, factor: float) -> Settings:
 
 
 def _fixed(
-    domain: Grid | Arms | Box,
+    domain: Grid | Arms | Box | Mixed,
     kernel: Matern | None,
     noise: Noise | None,
     norm_bound: float | None,

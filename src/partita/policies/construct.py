@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from partita.domains import Arms, Box, Grid
 from partita.errors import InvalidInput
 from partita.kernels import Matern
+from partita.mixed import Mixed
 from partita.noise import Noise
 
 P = TypeVar("P")
@@ -23,7 +24,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 def construct(
     make: Callable[..., P],
-    domain: Grid | Arms | Box,
+    domain: Grid | Arms | Box | Mixed,
     *,
     horizon: int | None = None,
     kernel: Matern | None = None,

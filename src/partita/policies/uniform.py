@@ -9,8 +9,10 @@ import numpy.typing as npt
 
 from partita.cover import Geometry
 from partita.domains import Arms, Box, Grid
+from partita.mixed import Mixed
 from partita.sites import SNAP_BITS, ArmSites, BoxSites
 
+from ._feasible import FeasiblePoints
 from .base import Policy, Recommendation, check_seed
 
 FloatArray = npt.NDArray[np.float64]
@@ -28,33 +30,49 @@ class UniformSampling(Policy):
     bounds.
     """
 
-    def __init__(self, domain: Grid | Arms | Box, *, seed: int = 0) -> None:
+    plays_mixed = True
+
+    def __init__(self, domain: Grid | Arms | Box | Mixed, *, seed: int = 0) -> None:
         super().__init__(domain)
         self.seed = check_seed(seed)
         self._random = np.random.default_rng([self.seed, STREAM])
         geometry = Geometry(domain.dim, 1)
         self._sites: ArmSites | BoxSites = (
             BoxSites(domain, geometry)
-            if isinstance(domain, Box)
+            if isinstance(domain, Box | Mixed)
             else ArmSites(domain, geometry, self.seed)
         )
-        self._size = 0 if isinstance(domain, Box) else domain.size
+        self._size = 0 if isinstance(domain, Box | Mixed) else domain.size
+        self._feasible: FeasiblePoints | None = None
+        if isinstance(domain, Mixed):
+            self._feasible = FeasiblePoints(domain)
+            start = np.random.default_rng([self.seed, STREAM, 1])
+            self._first = self._feasible.first(start, start.random((1, domain.dim)))[0]
 
     def recommend(self) -> Recommendation:
         """The point with the highest average value; an arbitrary one before any was told."""
         sites = self._sites
         played = np.flatnonzero(sites.count > 0)
         if not len(played):
-            centre = (self.domain.lower + self.domain.upper) / 2
-            x = centre if isinstance(self.domain, Box) else self.domain.points[0].copy()
+            x = self._arbitrary()
             return Recommendation(x, 0.0, -math.inf, math.inf)
         means = sites.total[played] / sites.count[played]
         best = int(np.argmax(means))
         return Recommendation(sites.x(int(played[best])), float(means[best]), -math.inf, math.inf)
 
+    def _arbitrary(self) -> FloatArray:
+        if self._feasible is not None:
+            return np.array(self._first)
+        if isinstance(self.domain, Box):
+            return np.asarray((self.domain.lower + self.domain.upper) / 2)
+        return np.array(self.domain.points[0])
+
     def _propose(self) -> tuple[int, FloatArray]:
         sites = self._sites
-        if isinstance(sites, BoxSites):
+        if self._feasible is not None:
+            assert isinstance(sites, BoxSites)
+            site = sites.register(self._feasible.anywhere(self._random))
+        elif isinstance(sites, BoxSites):
             steps = float(2**SNAP_BITS)  # so that a point told again is the same site
             site = sites.register(np.rint(self._random.random(self.domain.dim) * steps) / steps)
         else:

@@ -1,0 +1,118 @@
+"""How often the calibrated policy's bounds hold: of its answer, of its certificate, anywhere.
+
+    python benchmarks/bounds.py                      20 runs of 1,000 evaluations a problem
+    python benchmarks/bounds.py --runs 5 --problems branin rkhs-2 --jobs 2
+
+With delta = 0.1 each bound is meant to hold nine times in ten. *answer*: f at the recommended point
+lies between its bounds. *certificate*: the recommended point is no farther below the optimum than
+it says. *anywhere*: f at random points of the domain lies between the bounds of `predict`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+import numpy as np
+from versus import problems
+
+import partita as pt
+
+CHECKPOINTS = (100, 300, 1_000)
+#: Random points at which the bounds of `predict` are checked.
+ANYWHERE = 200
+
+
+@dataclass(frozen=True)
+class Check:
+    """What held at one moment of one run."""
+
+    problem: str
+    noise: str
+    told: int
+    answer: bool
+    certificate: bool
+    anywhere: float
+    regret: float
+    certified: float
+
+
+def run(name: str, noise: str, seed: int, evaluations: int) -> list[Check]:
+    problem = problems.build(name, noise, seed)
+    policy = pt.CalibratedUCB(pt.Box([0.0] * problem.dim, [1.0] * problem.dim), seed=seed)
+    random = np.random.default_rng([seed, 17])
+    points = random.random((ANYWHERE, problem.dim))
+    values = problem.function(points)
+    checks = []
+    for t in range(1, evaluations + 1):
+        x = policy.ask()
+        noisy = problem.function(x[None, :])[0] + problem.half_width * random.uniform(-1, 1)
+        policy.tell(x, float(noisy))
+        if t in CHECKPOINTS:
+            answer, certificate = policy.recommend(), policy.certificate()
+            f = float(problem.function(answer.x[None, :])[0])
+            known = policy.predict(points)
+            held = (known.lower <= values) & (values <= known.upper)
+            checks.append(
+                Check(
+                    name,
+                    noise,
+                    t,
+                    answer.lower <= f <= answer.upper,
+                    problem.best - f <= certificate,
+                    float(held.mean()),
+                    (problem.best - f) / problem.uniform_regret,
+                    certificate / problem.uniform_regret,
+                )
+            )
+    return checks
+
+
+def table(checks: list[Check]) -> str:
+    """A Markdown table, a row a problem and noise, a group of columns a checkpoint."""
+    times = sorted({check.told for check in checks})
+    heads = ["answer", "certificate", "anywhere"]
+    columns = [f"{head}, {t:,}" for head in heads for t in times]
+    lines = [
+        "| | " + " | ".join(columns) + " |",
+        "| --- |" + " --- |" * len(columns),
+    ]
+    groups = list(dict.fromkeys((check.problem, check.noise) for check in checks))
+    for name, noise in [*groups, ("all", "")]:
+        chosen = [c for c in checks if name == "all" or (c.problem, c.noise) == (name, noise)]
+        cells = []
+        for head in heads:
+            for t in times:
+                held = [float(getattr(c, head)) for c in chosen if c.told == t]
+                cells.append(f"{100 * np.mean(held):.0f} %")
+        title = "all" if name == "all" else f"{problems.TITLES[name]}, {noise}"
+        lines.append(f"| {title} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    from joblib import Parallel, delayed
+
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=int, default=20, help="seeds a problem")
+    parser.add_argument("--problems", nargs="+", default=list(problems.NAMES))
+    parser.add_argument("--noise", nargs="+", default=list(problems.NOISES))
+    parser.add_argument("--evaluations", type=int, default=max(CHECKPOINTS))
+    parser.add_argument("--jobs", type=int, default=1)
+    options = parser.parse_args()
+    tasks = [
+        delayed(run)(name, noise, seed, options.evaluations)
+        for noise in options.noise
+        for name in options.problems
+        for seed in range(options.runs)
+    ]
+    checks = [check for made in Parallel(options.jobs)(tasks) for check in made]
+    print(table(checks))
+    ratio = [c.certified / max(c.regret, 1e-3) for c in checks if c.told == max(CHECKPOINTS)]
+    print(f"\n{options.runs} runs each; certificate over regret, median: {np.median(ratio):.1f}")
+
+
+if __name__ == "__main__":
+    main()
