@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from .domains import Arms, Box, Grid
     from .errors import PartitaError, TheoryWarning
     from .kernels import Matern
+    from .mixed import Mixed
     from .noise import Bernoulli, Bounded, Gaussian, SubGaussian, Uniform
+    from .optimize import maximize, minimize, scipy_method
+    from .optimizer import Optimizer, Suggestion, Trial
     from .policies.base import Policy, Prediction, Recommendation
     from .policies.bkb import BKB
     from .policies.calibrated_ucb import CalibratedUCB
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from .policies.sup_kernel_ucb import SupKernelUCB
     from .policies.sup_lin_ucb import SupLinUCB
     from .policies.uniform import UniformSampling
+    from .space import Space
 
 _HOME = {
     "Arms": "domains",
@@ -40,11 +44,18 @@ _HOME = {
     "PartitaError": "errors",
     "TheoryWarning": "errors",
     "Matern": "kernels",
+    "Mixed": "mixed",
     "Bernoulli": "noise",
     "Bounded": "noise",
     "Gaussian": "noise",
     "SubGaussian": "noise",
     "Uniform": "noise",
+    "maximize": "optimize",
+    "minimize": "optimize",
+    "scipy_method": "optimize",
+    "Optimizer": "optimizer",
+    "Suggestion": "optimizer",
+    "Trial": "optimizer",
     "Policy": "policies.base",
     "Prediction": "policies.base",
     "Recommendation": "policies.base",
@@ -65,6 +76,7 @@ _HOME = {
     "SupKernelUCB": "policies.sup_kernel_ucb",
     "SupLinUCB": "policies.sup_lin_ucb",
     "UniformSampling": "policies.uniform",
+    "Space": "space",
 }
 
 _MODULES = ("experiments", "problems", "testing", "theory")
@@ -88,22 +100,30 @@ __all__ = [
     "Grid",
     "KernelUCB",
     "Matern",
+    "Mixed",
+    "Optimizer",
     "PartitaError",
     "PiGPTS",
     "PiGPUCB",
     "Policy",
     "Prediction",
     "Recommendation",
+    "Space",
     "StoSOO",
     "SubGaussian",
+    "Suggestion",
     "SupKernelUCB",
     "SupLinUCB",
     "TheoryWarning",
+    "Trial",
     "Uniform",
     "UniformSampling",
     "__version__",
     "experiments",
+    "maximize",
+    "minimize",
     "problems",
+    "scipy_method",
     "testing",
     "theory",
 ]

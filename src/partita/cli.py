@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from . import listing
+from . import listing, minimize_command
 from ._version import __version__
 from .errors import PartitaError
 from .experiments import command as reproduce
@@ -21,6 +21,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"partita {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    minimize_command.add_parsers(commands)
     demo = commands.add_parser("demo", help="π-GP-UCB on one of the paper's synthetic functions")
     demo.add_argument("--dim", type=int, default=2, choices=(1, 2, 3), help="dimensions (2)")
     demo.add_argument("--horizon", type=int, default=10_000, help="evaluations (10000)")
@@ -35,7 +36,10 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; its exit code."""
-    options = parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    ours, program = minimize_command.split_program(given)
+    options = parser().parse_args(ours)
+    options.program = program
     code: int = options.run(options)
     return code
 

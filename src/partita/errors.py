@@ -26,6 +26,10 @@ class NumericalError(PartitaError, ArithmeticError):
     """A covariance lost its positive-definiteness beyond what rounding explains."""
 
 
+class EvaluationFailed(PartitaError, RuntimeError):
+    """Every evaluation of the user's function failed. Its first error is the cause."""
+
+
 class TheoryWarning(UserWarning):
     """A setting or an observation lies outside what the guarantees are proven for."""
 

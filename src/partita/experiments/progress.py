@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-import sys
 import threading
 import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Self, TextIO
 
+from partita._status import StatusLine, bar, duration
+
 from .cost import expected_seconds
 from .specs import Task
 from .trace import Trace
 
-_WIDTH = 30
+__all__ = ["Progress", "duration"]
+
 #: How often the line is drawn anew, in seconds.
 _TICK = 1.0
 
@@ -26,8 +28,7 @@ class Progress:
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = sys.stderr if stream is None else stream
-        self._shown = self._stream.isatty()
+        self._line = StatusLine(stream)
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._ticker: threading.Thread | None = None
@@ -49,14 +50,14 @@ class Progress:
         self._stop.set()
         if self._ticker is not None:
             self._ticker.join()
-            self._write("")
+            self._line.wipe()
 
     def start(self, total: int, left: Sequence[Task], jobs: int) -> None:
         """There are `total` runs, of which `left` must be made, `jobs` at a time."""
         self._total, self._done, self._jobs = total, total - len(left), max(1, jobs)
         self._left = sum(map(expected_seconds, left))
         self._last = time.monotonic()
-        if self._shown and left and self._ticker is None:
+        if self._line.shown and left and self._ticker is None:
             self._draw()
             self._ticker = threading.Thread(target=self._tick, daemon=True)
             self._ticker.start()
@@ -85,25 +86,7 @@ class Progress:
 
     def _draw(self) -> None:
         with self._lock:
-            full = _WIDTH * self._done // max(1, self._total)
-            bar = "█" * full + "░" * (_WIDTH - full)
+            part = bar(self._done / max(1, self._total))
             seconds = self.seconds_left()
             left = f"{max(1, math.ceil(seconds))} s" if seconds < 10 else duration(seconds)
-            self._write(f"{bar} {self._done}/{self._total} runs, about {left} left")
-
-    def _write(self, line: str) -> None:
-        self._stream.write(f"\r\x1b[K{line}")
-        self._stream.flush()
-
-
-def duration(seconds: float) -> str:
-    """A time in the unit a reader would use: 0.35 s, 97 s, 12 min, 30 h."""
-    if seconds < 0.095:
-        return f"{seconds:.2g} s"
-    if seconds < 9.95:
-        return f"{seconds:.2f} s" if seconds < 0.995 else f"{seconds:.1f} s"
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    if seconds < 150 * 60:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.0f} h" if seconds >= 36_000 else f"{seconds / 3600:.1f} h"
+            self._line.write(f"{part} {self._done}/{self._total} runs, about {left} left")

@@ -1,0 +1,125 @@
+"""Choices as a parameter of a search space: any objects ↔ coordinates in [0, 1].
+
+Notation and methods are those of `_parameters`.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import InvalidInput
+
+FloatArray = npt.NDArray[np.float64]
+Generator = np.random.Generator
+
+
+@dataclass(frozen=True, eq=False)
+class Categorical:
+    """One of several choices, any objects.
+
+    Two choices have one coordinate, 0 or 1; more have one each, of which one is 1 (one-hot).
+    """
+
+    choices: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse no choices, or one given twice."""
+        object.__setattr__(self, "choices", tuple(self.choices))
+        if not self.choices:
+            raise InvalidInput("a list of no choices: give at least one")
+        for i, choice in enumerate(self.choices):
+            for other in self.choices[:i]:
+                if _alike(other, choice):
+                    raise InvalidInput(f"the choice {choice!r} is given twice: give each once")
+
+    @property
+    def size(self) -> int:
+        """How many values it has."""
+        return len(self.choices)
+
+    @property
+    def width(self) -> int:
+        """Coordinates: none for one choice, one for two, else one each."""
+        return len(self.choices) if len(self.choices) > 2 else len(self.choices) - 1
+
+    def decode(self, coordinates: list[float]) -> Any:
+        """The choice nearest to coordinates, the object itself."""
+        if len(coordinates) < 2:
+            return self.choices[1 if coordinates and coordinates[0] > 0.5 else 0]
+        return self.choices[coordinates.index(max(coordinates))]
+
+    def encode(self, value: Any, name: str) -> list[float]:
+        """Its coordinates."""
+        return [float(x) for x in self.grid()[self._number(value, name)]]
+
+    def _number(self, value: Any, name: str) -> int:
+        # True, 1 and 1.0 are equal, so the same kind comes first.
+        for alike in (operator.is_, _alike, _equal):
+            for i, choice in enumerate(self.choices):
+                if alike(choice, value):
+                    return i
+        raise InvalidInput(f"{name}={value!r}: give one of {_some(self.choices)}")
+
+    def snap(self, rows: FloatArray) -> FloatArray:
+        """Rows at the nearest choices."""
+        if rows.shape[1] < 2:
+            return (rows > 0.5).astype(np.float64)
+        snapped = np.zeros_like(rows)
+        snapped[np.arange(len(rows)), np.argmax(rows, axis=1)] = 1.0
+        return snapped
+
+    spread = snap
+
+    def stir(self, random: Generator, rows: FloatArray, scale: FloatArray) -> FloatArray:
+        """Rows at another choice each, any with the same chance."""
+        if self.width == 1:
+            return 1.0 - rows
+        away = random.integers(1, self.size, size=len(rows))
+        return np.asarray(self.grid()[(np.argmax(rows, axis=1) + away) % self.size])
+
+    def grid(self) -> FloatArray:
+        """Coordinates of all choices, (size, width)."""
+        if self.width > 1:
+            return np.eye(self.size)
+        return np.arange(float(self.size))[:, None][:, : self.width]
+
+    def spec(self) -> Any:
+        """What makes it, as JSON would have it."""
+        return {"choices": list(self.choices)}
+
+    def describe(self) -> str:
+        """It in words."""
+        if tuple(map(repr, self.choices)) == ("False", "True"):
+            return "True or False"
+        return f"one of {_some(self.choices)}"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Categorical):
+            return NotImplemented
+        return self.size == other.size and all(map(_alike, self.choices, other.choices))
+
+    def __hash__(self) -> int:
+        return hash((Categorical, self.size))
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two objects are the same, or equal and of one type."""
+    return one is other or (type(one) is type(other) and _equal(one, other))
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Whether two objects are equal, whatever their comparison does."""
+    try:
+        return bool(np.all(one == other))
+    except Exception:  # a user's objects may compare as they like
+        return False
+
+
+def _some(choices: tuple[Any, ...]) -> str:
+    shown = ", ".join(map(repr, choices[:8]))
+    return shown if len(choices) <= 8 else f"{shown}, … ({len(choices)} choices)"

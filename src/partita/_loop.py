@@ -1,0 +1,359 @@
+"""The loop behind `maximize` and `minimize`: ask, evaluate, tell, until it is time to stop.
+
+Evaluations are made here one at a time, or by an executor with several under way: whichever ends
+first is told first, and another point is asked for in its place, so a slow one holds up nobody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import queue
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._evaluate import Function, Outcome, evaluate, evaluate_all
+from ._failures import MOST_HELD, Failures
+from ._interrupts import Interrupts
+from ._meter import Meter
+from .errors import EvaluationFailed, InvalidInput
+from .optimizer import Optimizer, Trial
+from .result import Checkpoint
+
+#: If so many evaluations fail before any succeeds, nothing can be learned.
+HOPELESS = 20
+#: A run ends when more evaluations failed than this, and than so many times those that succeeded.
+MOST_FAILURES, FAILURES_PER_VALUE = 100, 10
+#: Errors that a result keeps, and parameters at which evaluations failed.
+KEPT_ERRORS, KEPT_FAILURES = 5, 1000
+#: Checkpoints of the history are so far apart, as a factor.
+CHECKPOINT_FACTOR = 1.25
+#: With a tolerance, the certificate is looked at after every evaluation up to this many, then
+#: after one more part in so many.
+CERTIFICATE_EVERY = 40
+#: An executor is waited for in turns of so many seconds, between which the meter is drawn.
+TURN = 0.2
+
+
+class Evaluation(NamedTuple):
+    """What a callback is given: an evaluation that has just been told, and the optimizer."""
+
+    number: int
+    params: Any
+    value: float
+    n_evals: int
+    seconds: float
+    optimizer: Optimizer
+
+
+Callback = Callable[[Evaluation], object]
+
+
+class Stop(NamedTuple):
+    """Why a run ended."""
+
+    status: int
+    success: bool
+    message: str
+
+
+DONE, TIME_UP, TOLERANCE, CALLBACK, INTERRUPTED, FAILING, BROKEN = range(7)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop: whichever comes first."""
+
+    n_evals: int | None
+    max_seconds: float | None
+    tolerance: float | None
+
+
+class Proposal(NamedTuple):
+    """What to evaluate: a trial, or a point of our own in its place (then `trial` is None)."""
+
+    number: int
+    params: Any
+    trial: Trial | None
+
+
+class Run:
+    """One run: what was told, what failed, what is pending, and whether to stop."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        limits: Limits,
+        callback: Callback | None,
+        catch: tuple[type[BaseException], ...],
+        meter: Meter,
+        interrupts: Interrupts,
+        failures: Failures,
+    ) -> None:
+        self.optimizer, self.limits = optimizer, limits
+        self._callback, self._catch = callback, catch
+        self._meter, self._interrupts = meter, interrupts
+        self._start = time.monotonic()
+        self._failures = failures
+        self._own = 0
+        self.pending: dict[int, Proposal] = {}
+        self.n_told = self.n_failed = 0
+        self.errors: list[BaseException] = []
+        self.failed_params: list[Any] = []
+        self.checkpoints: list[Checkpoint] = []
+        self._next_checkpoint = self._next_certificate = 1
+
+    @property
+    def seconds(self) -> float:
+        """Time since the start."""
+        return time.monotonic() - self._start
+
+    def seconds_left(self) -> float:
+        """Time until it is up, infinite if there is no limit."""
+        limit = self.limits.max_seconds
+        return math.inf if limit is None else limit - self.seconds
+
+    def wanted(self, most: int) -> int:
+        """How many evaluations may be begun, `most` at most."""
+        if self.limits.n_evals is None:
+            return most
+        return min(most, self.limits.n_evals - self.n_told - len(self.pending))
+
+    # -- steps ---------------------------------------------------------------------------------
+
+    def ask(self) -> Proposal:
+        """The next point to evaluate."""
+        with self._interrupts.held():
+            if self._failures.any:  # failures kept pending must not take it past its horizon
+                self._failures.release(max(self.wanted(MOST_HELD + 1) - 1, 0))
+            trial = self.optimizer.ask()
+            proposal = Proposal(trial.number, trial.params, trial)
+            if self._failures.any:
+                params = self._failures.instead(trial)
+                if params is not None:
+                    self._failures.hold(trial)
+                    return self.own(params)
+            self.pending[proposal.number] = proposal
+        return proposal
+
+    def own(self, params: Any) -> Proposal:
+        """A point to evaluate that no trial asked for; it has a negative number until told."""
+        self._own -= 1
+        proposal = Proposal(self._own, params, None)
+        self.pending[proposal.number] = proposal
+        return proposal
+
+    def settle(self, proposal: Proposal, outcome: Outcome) -> Stop | None:
+        """Take in how an evaluation ended; whether that ends the run, too."""
+        if outcome.error is not None:
+            return self._failed(proposal, outcome.error)
+        with self._interrupts.held():
+            try:
+                number = self._tell(proposal, outcome.value)
+            except InvalidInput as error:  # a number, but too large for any policy
+                refused: InvalidInput | None = error
+            else:
+                refused = None
+                del self.pending[proposal.number]
+                proposal = proposal._replace(number=number)
+                self._learned(proposal)
+        if refused is not None:
+            return self._failed(proposal, refused)
+        return self._stop_after(proposal, outcome.value)
+
+    def _tell(self, proposal: Proposal, value: float) -> int:
+        if proposal.trial is None:
+            return self.optimizer.add(proposal.params, value)
+        self.optimizer.tell(proposal.trial, value)
+        return proposal.number
+
+    def _learned(self, proposal: Proposal) -> None:
+        self.n_told += 1
+        self._failures.succeeded(proposal.params)
+        if self.n_told >= self._next_checkpoint:
+            self.checkpoint()
+        self.tick()
+
+    def tick(self) -> None:
+        """Draw the meter, if that is due."""
+        self._meter.show(self.n_told, self.n_failed)
+
+    def _stop_after(self, proposal: Proposal, value: float) -> Stop | None:
+        if self._callback is not None and self._called_off(proposal, value):
+            return Stop(CALLBACK, True, "The callback ended the run.")
+        if self.n_told == self.limits.n_evals:
+            return Stop(DONE, True, "All evaluations were made.")
+        tolerance = self.limits.tolerance
+        if tolerance is not None and self.n_told >= self._next_certificate:
+            self._next_certificate = self.n_told + max(1, self.n_told // CERTIFICATE_EVERY)
+            with self._interrupts.held():
+                certificate = self.optimizer.certificate()
+            if certificate <= tolerance:
+                return Stop(TOLERANCE, True, "The certificate is within the tolerance.")
+        return self.time_up()
+
+    def time_up(self) -> Stop | None:
+        """Whether the time is up."""
+        if self.seconds_left() <= 0.0:
+            return Stop(TIME_UP, True, "The time is up.")
+        return None
+
+    def _called_off(self, proposal: Proposal, value: float) -> bool:
+        assert self._callback is not None
+        number, params, _ = proposal
+        now = Evaluation(number, params, value, self.n_told, self.seconds, self.optimizer)
+        try:
+            answer = self._callback(now)
+        except StopIteration:  # SciPy's way to stop
+            return True
+        return isinstance(answer, bool | np.bool_) and bool(answer)
+
+    def _failed(self, proposal: Proposal, error: BaseException) -> Stop | None:
+        if not isinstance(error, self._catch):
+            raise error
+        with self._interrupts.held():
+            del self.pending[proposal.number]
+            self.n_failed += 1
+            if len(self.errors) < KEPT_ERRORS:
+                self.errors.append(error)
+            if len(self.failed_params) < KEPT_FAILURES:
+                self.failed_params.append(proposal.params)
+            self._failures.failed(proposal.params, proposal.trial)
+            self.tick()
+        if not self.n_told and self.n_failed >= HOPELESS:
+            raise EvaluationFailed(
+                f"the first {self.n_failed} evaluations all failed, the first with "
+                f"{error_text(self.errors[0])}{_hint(self.errors[0])}"
+            ) from self.errors[0]
+        if self.n_failed > max(MOST_FAILURES, FAILURES_PER_VALUE * self.n_told):
+            return Stop(FAILING, False, f"Too many evaluations failed ({self.n_failed:,}).")
+        return self.time_up()
+
+    def checkpoint(self) -> None:
+        """Remember what is known now."""
+        best = self.optimizer.recommend()
+        certificate = self.optimizer.certificate()
+        self.checkpoints.append(
+            Checkpoint(self.n_told, self.seconds, best.mean, best.lower, best.upper, certificate)
+        )
+        self._meter.know(best, certificate)
+        self._next_checkpoint = max(self.n_told + 1, math.ceil(self.n_told * CHECKPOINT_FACTOR))
+
+    def finish(self) -> int:
+        """Give up what is pending: how many evaluations that are."""
+        dropped = len(self.pending)
+        for proposal in self.pending.values():
+            if proposal.trial is not None:
+                self.optimizer.cancel(proposal.trial)
+        self.pending.clear()
+        self._failures.release()
+        return dropped
+
+
+# -- one at a time, and several at once ------------------------------------------------------------
+
+
+def one_at_a_time(run: Run, f: Function) -> Stop:
+    """Evaluate here, in this thread."""
+    while True:
+        proposal = run.ask()
+        try:
+            outcome = Outcome(evaluate(f, proposal.params))
+        except Exception as error:  # whatever the user's function raises
+            outcome = Outcome(math.nan, error)
+        ended = run.settle(proposal, outcome)
+        if ended is not None:
+            return ended
+
+
+def in_parallel(run: Run, f: Function, executor: Executor, in_flight: int, batch: int) -> Stop:
+    """Let an executor evaluate, with `in_flight` tasks of `batch` evaluations under way."""
+    tasks: dict[Future[list[Outcome]], list[Proposal]] = {}
+    # Futures put themselves here when they end: one wait for any, whatever executor made them.
+    ended_tasks: queue.SimpleQueue[Future[list[Outcome]]] = queue.SimpleQueue()
+    try:
+        while True:
+            while len(tasks) < in_flight and (number := run.wanted(batch)) > 0:
+                proposals = [run.ask() for _ in range(number)]
+                try:
+                    future = executor.submit(
+                        evaluate_all, f, [(p.number, p.params) for p in proposals]
+                    )
+                except Exception as error:
+                    return _broken(run, error)
+                tasks[future] = proposals
+                future.add_done_callback(ended_tasks.put)
+            ended = None
+            for future in _first_ended(run, ended_tasks):
+                # All that have a value are told, even if one of them ends the run.
+                stop = _settle_task(run, tasks.pop(future), future)
+                ended = ended or stop
+            run.tick()
+            ended = ended or run.time_up()
+            if ended is not None:
+                return ended
+    finally:
+        for future in tasks:
+            future.cancel()
+
+
+def _first_ended(run: Run, ended: queue.SimpleQueue[Any]) -> list[Any]:
+    """Tasks that have ended, at least one if the time allows."""
+    found = []
+    with contextlib.suppress(queue.Empty):
+        found.append(ended.get(timeout=max(min(TURN, run.seconds_left()), 0.0)))
+        while True:
+            found.append(ended.get_nowait())
+    return found
+
+
+def _settle_task(
+    run: Run, proposals: Sequence[Proposal], future: Future[list[Outcome]]
+) -> Stop | None:
+    """Take in all evaluations of a task, even if one of them ends the run."""
+    try:
+        outcomes = future.result()
+    except BrokenExecutor as error:
+        return _broken(run, error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # lost on the way: f could not be pickled, a worker was killed
+        outcomes = [Outcome(math.nan, error)] * len(proposals)
+    stop: Stop | None = None
+    for proposal, outcome in zip(proposals, outcomes, strict=True):
+        stop = run.settle(proposal, outcome) or stop
+    return stop
+
+
+def _broken(run: Run, error: Exception) -> Stop:
+    """The executor takes no more work: keep what there is."""
+    if len(run.errors) < KEPT_ERRORS:
+        run.errors.append(error)
+    if not run.n_told:
+        raise EvaluationFailed(
+            f"the executor failed before any evaluation succeeded: {error_text(error)}"
+            f"{_hint(run.errors[0])}"
+        ) from error
+    return Stop(BROKEN, False, f"The executor failed: {error_text(error)}.")
+
+
+def error_text(error: BaseException) -> str:
+    """An error in a line."""
+    text = " ".join(str(error).split())
+    name = type(error).__name__
+    return f"{name}: {text if len(text) <= 200 else text[:199] + '…'}" if text else name
+
+
+def _hint(error: BaseException) -> str:
+    text = f"{type(error).__name__} {error}".lower()
+    if "pickle" in text:
+        return (
+            ". Processes need a function defined at the top of a module, not a lambda or one "
+            "inside a function"
+        )
+    return ". Call your function once by hand to see it"

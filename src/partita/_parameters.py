@@ -1,0 +1,375 @@
+"""Numbers as parameters of a search space: their values ↔ coordinates in [0, 1].
+
+Notation: a parameter has w coordinates (`width`), k points are rows (k, w). `snap` moves rows to
+the nearest valid ones; `spread` sends uniform rows to valid ones, each value with the same chance;
+`stir` moves valid rows by about `scale` (k, w), and by one value at least.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._checks import as_number
+from .errors import InvalidInput
+
+FloatArray = npt.NDArray[np.float64]
+Generator = np.random.Generator
+
+#: Whole numbers up to this are exact as floats.
+MOST_VALUES = 2**53
+#: Rounding that is forgiven in a value, as a part of the parameter's range.
+TOLERANCE = 1e-9
+#: A linear range has at least this many floating-point numbers in it.
+LEAST_FLOATS = 2.0**24
+
+
+@dataclass(frozen=True)
+class Float:
+    """A real number from `low` to `high`, evenly in its value or, if `log`, in its logarithm."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    width = 1
+    size = None
+
+    def __post_init__(self) -> None:
+        """Refuse bounds that enclose nothing."""
+        low, high = as_number(self.low), as_number(self.high)
+        object.__setattr__(self, "low", low + 0.0)
+        object.__setattr__(self, "high", high + 0.0)
+        _check_range(self, low, high)
+        if low == high:
+            raise InvalidInput(
+                f"{self!r}: the bounds are equal. Leave the parameter out, or give [{low!r}], a "
+                "list of one choice"
+            )
+        if self.log:
+            _check_log(self, low)
+        elif high - low < LEAST_FLOATS * np.spacing(max(-low, high)):
+            raise InvalidInput(
+                f"{self!r}: the bounds are so close that floating point hardly resolves what lies "
+                "between. Give bounds relative to their centre, and add it back in the function"
+            )
+
+    def decode(self, coordinates: list[float]) -> float:
+        """The value at a coordinate: exactly `low` at 0 and `high` at 1."""
+        u = coordinates[0]
+        if u <= 0.0:
+            return self.low
+        if u >= 1.0:
+            return self.high
+        if self.log:
+            value = math.exp((1.0 - u) * math.log(self.low) + u * math.log(self.high))
+        else:
+            value = self.low + u * (self.high - self.low)
+        return min(max(value, self.low), self.high)
+
+    def encode(self, value: Any, name: str) -> list[float]:
+        """Its coordinate; rounding of 1e−9 beyond a bound is forgiven."""
+        number = as_number(plain(value))
+        u = math.nan
+        if math.isfinite(number) and not (self.log and number <= 0.0):
+            u = self._coordinate(number)
+        if not -TOLERANCE <= u <= 1.0 + TOLERANCE:
+            raise InvalidInput(
+                f"{name}={value!r}: give a number from {self.low!r} to {self.high!r}"
+            )
+        return [min(max(u, 0.0), 1.0)]
+
+    def _coordinate(self, number: float) -> float:
+        if self.log:
+            low = math.log(self.low)
+            return (math.log(number) - low) / (math.log(self.high) - low)
+        return (number - self.low) / (self.high - self.low)
+
+    def snap(self, rows: FloatArray) -> FloatArray:
+        """The nearest rows of [0, 1]."""
+        return np.clip(rows, 0.0, 1.0)
+
+    spread = snap
+
+    def stir(self, random: Generator, rows: FloatArray, scale: FloatArray) -> FloatArray:
+        """Rows moved at random."""
+        return rows + scale * random.standard_normal(rows.shape)
+
+    def grid(self) -> FloatArray:
+        """Not finite: never called."""
+        raise AssertionError("a float has no list of values")
+
+    def spec(self) -> Any:
+        """What makes it, as JSON would have it."""
+        return [self.low, self.high, *(["log"] if self.log else [])]
+
+    def describe(self) -> str:
+        """It in words."""
+        return f"{self.low:g} to {self.high:g}" + ", log" * self.log
+
+
+@dataclass(frozen=True)
+class Integer:
+    """A whole number from `low` to `high`, in steps of `step`, or evenly in its logarithm.
+
+    The last value is the largest that the steps reach.
+    """
+
+    low: int
+    high: int
+    log: bool = False
+    step: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse bounds that enclose nothing."""
+        numbers = [_whole(self, value) for value in (self.low, self.high, self.step)]
+        low, high, step = numbers
+        if low > high:
+            raise InvalidInput(f"{self!r}: the bounds are reversed. Exchange them")
+        if step < 1:
+            raise InvalidInput(f"{self!r}: give a step of at least 1")
+        if self.log:
+            _check_log(self, low)
+            if step != 1:
+                raise InvalidInput(f"{self!r}: give a step or log, not both")
+        if max(-low, high) > MOST_VALUES:
+            raise InvalidInput(f"{self!r}: give bounds of at most 2**53 in size")
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", low + (high - low) // step * step)
+        object.__setattr__(self, "step", step)
+
+    @property
+    def size(self) -> int:
+        """How many values it has."""
+        return (self.high - self.low) // self.step + 1
+
+    @property
+    def width(self) -> int:
+        """One coordinate, none for a single value."""
+        return 1 if self.high > self.low else 0
+
+    def decode(self, coordinates: list[float]) -> int:
+        """The value nearest to a coordinate."""
+        if not coordinates:
+            return self.low
+        if self.log:
+            return self._log_value(min(max(coordinates[0], 0.0), 1.0))
+        return self.low + self.step * round(min(max(coordinates[0], 0.0), 1.0) * (self.size - 1))
+
+    def encode(self, value: Any, name: str) -> list[float]:
+        """Its coordinate."""
+        number = as_number(plain(value))
+        if not (self.low <= number <= self.high and (number - self.low) % self.step == 0):
+            by = f" in steps of {self.step}" if self.step > 1 else ""
+            raise InvalidInput(
+                f"{name}={value!r}: give a whole number from {self.low} to {self.high}{by}"
+            )
+        if not self.width:
+            return []
+        if self.log:
+            return [float(self._log_coordinates(np.array([number]))[0])]
+        return [(int(number) - self.low) // self.step / (self.size - 1)]
+
+    def snap(self, rows: FloatArray) -> FloatArray:
+        """Rows at the nearest values."""
+        if not self.width:
+            return rows
+        if self.log:
+            return self._log_coordinates(self._log_values(rows))
+        return _nearest_step(rows, self.size)
+
+    def spread(self, rows: FloatArray) -> FloatArray:
+        """Uniform rows at values, each with the same chance, or evenly in their logarithms."""
+        if not self.width:
+            return rows
+        if self.log:
+            low, high = math.log(self.low - 0.5), math.log(self.high + 0.5)
+            values = np.rint(np.exp(low + np.clip(rows, 0.0, 1.0) * (high - low)))
+            return self._log_coordinates(np.clip(values, self.low, self.high))
+        return _even_step(rows, self.size)
+
+    def stir(self, random: Generator, rows: FloatArray, scale: FloatArray) -> FloatArray:
+        """Rows moved at random, by one value at least."""
+        if not self.log:
+            return _stirred(random, rows, scale, self.size)
+        values = self._log_values(rows)
+        move = scale * random.standard_normal(rows.shape)
+        moved = np.rint(values * np.exp(move * math.log(self.high / self.low)))
+        moved = np.where(moved == values, values + np.where(move < 0.0, -1.0, 1.0), moved)
+        return self._log_coordinates(np.clip(moved, self.low, self.high))
+
+    def _log_coordinates(self, values: FloatArray) -> FloatArray:
+        low, high = math.log(self.low), math.log(self.high)
+        return np.clip((np.log(values) - low) / (high - low), 0.0, 1.0)
+
+    def _log_value(self, u: float) -> int:
+        """The value whose coordinate is nearest: `_log_values` of one number, but quicker."""
+        low, span = math.log(self.low), math.log(self.high) - math.log(self.low)
+        below = min(max(math.floor(math.exp(low + u * span)), self.low), self.high)
+        above = min(below + 1, self.high)
+        return above if math.log(above) + math.log(below) < 2 * (low + u * span) else below
+
+    def _log_values(self, rows: FloatArray) -> FloatArray:
+        """Values whose coordinates are nearest."""
+        low, high = math.log(self.low), math.log(self.high)
+        rows = np.clip(rows, 0.0, 1.0)
+        below = np.clip(np.floor(np.exp(low + rows * (high - low))), self.low, self.high)
+        above = np.minimum(below + 1.0, self.high)
+        nearer = self._log_coordinates(above) - rows < rows - self._log_coordinates(below)
+        return np.where(nearer, above, below)
+
+    def grid(self) -> FloatArray:
+        """Coordinates of all values, (size, width)."""
+        if not self.width:
+            return np.empty((1, 0))
+        if self.log:
+            return self._log_coordinates(np.arange(self.low, self.high + 1.0))[:, None]
+        return np.arange(self.size)[:, None] / (self.size - 1)
+
+    def spec(self) -> Any:
+        """What makes it, as JSON would have it."""
+        words = ["int"] + ["log"] * self.log
+        return [self.low, self.high, *([self.step] if self.step > 1 else []), *words]
+
+    def describe(self) -> str:
+        """It in words."""
+        by = f" by {self.step}" if self.step > 1 else ""
+        return f"{self.low} to {self.high}{by}, int" + ", log" * self.log
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """A number from `low` in steps of `step`, up to `high` at most.
+
+    Values are computed in decimals, so that 0.1 in steps of 0.1 comes to 0.3.
+    """
+
+    low: float
+    high: float
+    step: float
+
+    width = 1
+
+    def __post_init__(self) -> None:
+        """Refuse bounds and steps that make no list of values."""
+        low, high, step = as_number(self.low), as_number(self.high), as_number(self.step)
+        _check_range(self, low, high)
+        if not 0.0 < step <= high - low:
+            raise InvalidInput(
+                f"{self!r}: give a positive step of at most the range, {high - low:g}"
+            )
+        if (high - low) / step >= MOST_VALUES:
+            raise InvalidInput(f"{self!r}: give a longer step, or none")
+        object.__setattr__(self, "low", low + 0.0)
+        object.__setattr__(self, "step", step)
+        object.__setattr__(self, "high", high)
+        last = self._value(self.size - 1)
+        object.__setattr__(self, "high", last)
+
+    @cached_property
+    def size(self) -> int:
+        """How many values it has."""
+        low, step = self._decimals
+        return int((Decimal(repr(self.high)) - low) / step) + 1
+
+    @cached_property
+    def _decimals(self) -> tuple[Decimal, Decimal]:
+        return Decimal(repr(self.low)), Decimal(repr(self.step))
+
+    def _value(self, number: int) -> float:
+        low, step = self._decimals
+        return float(low + number * step)
+
+    def decode(self, coordinates: list[float]) -> float:
+        """The value nearest to a coordinate."""
+        return self._value(round(min(max(coordinates[0], 0.0), 1.0) * (self.size - 1)))
+
+    def encode(self, value: Any, name: str) -> list[float]:
+        """Its coordinate; rounding of 1e−9 of the range is forgiven."""
+        number = as_number(plain(value))
+        span = self.high - self.low
+        if self.low - TOLERANCE * span <= number <= self.high + TOLERANCE * span:
+            which = round((number - self.low) / span * (self.size - 1))
+            if abs(number - self._value(which)) <= TOLERANCE * span:
+                return [which / (self.size - 1)]
+        raise InvalidInput(
+            f"{name}={value!r}: give a number from {self.low!r} to {self.high!r} in steps of "
+            f"{self.step!r}"
+        )
+
+    def snap(self, rows: FloatArray) -> FloatArray:
+        """Rows at the nearest values."""
+        return _nearest_step(rows, self.size)
+
+    def spread(self, rows: FloatArray) -> FloatArray:
+        """Uniform rows at values, each with the same chance."""
+        return _even_step(rows, self.size)
+
+    def stir(self, random: Generator, rows: FloatArray, scale: FloatArray) -> FloatArray:
+        """Rows moved at random, by one value at least."""
+        return _stirred(random, rows, scale, self.size)
+
+    def grid(self) -> FloatArray:
+        """Coordinates of all values, (size, 1)."""
+        return np.arange(self.size)[:, None] / (self.size - 1)
+
+    def spec(self) -> Any:
+        """What makes it, as JSON would have it."""
+        return [self.low, self.high, self.step]
+
+    def describe(self) -> str:
+        """It in words."""
+        return f"{self.low:g} to {self.high:g} by {self.step:g}"
+
+
+# -- shared ----------------------------------------------------------------------------------------
+
+
+def _nearest_step(rows: FloatArray, size: int) -> FloatArray:
+    return np.rint(np.clip(rows, 0.0, 1.0) * (size - 1)) / (size - 1)
+
+
+def _stirred(random: Generator, rows: FloatArray, scale: FloatArray, size: int) -> FloatArray:
+    move = scale * random.standard_normal(rows.shape) * (size - 1)
+    return rows + np.where(move < 0.0, -1.0, 1.0) * np.maximum(np.rint(np.abs(move)), 1.0) / (
+        size - 1
+    )
+
+
+def _even_step(rows: FloatArray, size: int) -> FloatArray:
+    return np.minimum(np.floor(np.clip(rows, 0.0, 1.0) * size), size - 1) / (size - 1)
+
+
+def plain(value: Any) -> Any:
+    """A number out of an array that holds only it."""
+    return value.item() if isinstance(value, np.ndarray | np.generic) and value.size == 1 else value
+
+
+def _check_range(parameter: object, low: float, high: float) -> None:
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise InvalidInput(f"{parameter!r}: give finite numbers as bounds")
+    if low > high:
+        raise InvalidInput(f"{parameter!r}: the bounds are reversed. Exchange them")
+    if not math.isfinite(high - low):
+        raise InvalidInput(f"{parameter!r}: the range overflows. Give bounds closer together")
+
+
+def _check_log(parameter: object, low: float) -> None:
+    if low <= 0:
+        raise InvalidInput(
+            f"{parameter!r}: a logarithmic range must begin above 0. Give a positive lower bound, "
+            "or leave log out"
+        )
+
+
+def _whole(parameter: object, value: Any) -> int:
+    number = as_number(plain(value))
+    if not math.isfinite(number) or number != int(number):
+        raise InvalidInput(f"{parameter!r}: {value!r} is not a whole number")
+    return int(plain(value))

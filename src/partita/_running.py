@@ -1,0 +1,199 @@
+"""A run from its settings to its result, and checks of what users give."""
+
+from __future__ import annotations
+
+import math
+import os
+from concurrent.futures import Executor
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ._checks import as_number
+from ._evaluate import Function, Outcome, evaluate
+from ._failures import Failures
+from ._interrupts import Interrupts
+from ._loop import (
+    INTERRUPTED,
+    Callback,
+    Limits,
+    Run,
+    Stop,
+    error_text,
+    in_parallel,
+    one_at_a_time,
+)
+from ._meter import Meter
+from .errors import InvalidInput
+from .optimizer import Optimizer
+from .result import History, Result
+
+Catch = type[BaseException] | tuple[type[BaseException], ...]
+
+
+def optimise(
+    direction: Literal["minimize", "maximize"],
+    f: Function,
+    space: Any,
+    *,
+    n_evals: int | None,
+    max_seconds: float | None,
+    tolerance: float | None,
+    callback: Callback | None,
+    executor: Executor | None,
+    in_flight: int | None,
+    batch: int,
+    progress: bool | None,
+    catch: Catch,
+    seed: int,
+    first: npt.NDArray[np.float64] | None = None,
+    **settings: Any,
+) -> Result:
+    """Make a run: what `maximize` and `minimize` do. `first` is a point to begin with, if any."""
+    if not callable(f):
+        raise InvalidInput(f"f={f!r}: give the function to optimise, before the space")
+    if callback is not None and not callable(callback):
+        raise InvalidInput(f"callback={callback!r}: give a function of one argument")
+    limits = _limits(n_evals, max_seconds, tolerance, callback)
+    width = _width(executor, in_flight, batch)
+    caught = _caught(catch)
+    optimizer = Optimizer(space, direction=direction, seed=seed, n_evals=n_evals, **settings)
+    meter = Meter(optimizer, n_evals, max_seconds, _check_progress(progress))
+    with Interrupts() as interrupts:
+        failures = Failures(optimizer, seed)
+        run = Run(optimizer, limits, callback, caught, meter, interrupts, failures)
+        try:
+            stop = _first(run, f, first)
+            if stop is None and executor is None:
+                stop = one_at_a_time(run, f)
+            elif stop is None:
+                assert executor is not None
+                stop = in_parallel(run, f, executor, width, batch)
+        except KeyboardInterrupt:
+            if not run.n_told:
+                raise
+            stop = Stop(INTERRUPTED, False, "Interrupted.")
+        finally:
+            meter.close()
+            dropped = run.finish()
+        return _result(run, stop, dropped)
+
+
+def _first(run: Run, f: Function, x: npt.NDArray[np.float64] | None) -> Stop | None:
+    """Evaluate a point that the user begins with, if there is one."""
+    if x is None:
+        return None
+    proposal = run.own(x)
+    try:
+        outcome = Outcome(evaluate(f, x))
+    except Exception as error:  # whatever the user's function raises
+        outcome = Outcome(math.nan, error)
+    return run.settle(proposal, outcome)
+
+
+def _result(run: Run, stop: Stop, dropped: int) -> Result:
+    optimizer = run.optimizer
+    if not run.checkpoints or run.checkpoints[-1].evaluations < run.n_told:
+        run.checkpoint()
+    best, last = optimizer.recommend(), run.checkpoints[-1]
+    message = stop.message
+    if dropped:
+        message += f" {dropped:,} evaluations still under way were dropped."
+    if run.n_failed:
+        message += f" {run.n_failed:,} failed, first with {error_text(run.errors[0])}."
+    named = optimizer.space.named
+    return Result(
+        x=list(best.params.values()) if named else np.array(best.params),
+        params=best.params,
+        fun=best.mean,
+        lower=best.lower,
+        upper=best.upper,
+        certificate=last.certificate,
+        guarantee=optimizer.guarantee,
+        success=stop.success,
+        status=stop.status,
+        message=message,
+        nfev=run.n_told,
+        nfail=run.n_failed,
+        nit=run.n_told,
+        errors=list(run.errors),
+        seconds=run.seconds,
+        history=History(optimizer.trials.finished, run.checkpoints, run.failed_params),
+        direction=optimizer.direction,
+        optimizer=optimizer,
+    )
+
+
+# -- checks ----------------------------------------------------------------------------------------
+
+
+def _limits(n_evals: object, max_seconds: object, tolerance: object, callback: object) -> Limits:
+    if n_evals is None and max_seconds is None and tolerance is None and callback is None:
+        raise InvalidInput(
+            "nothing would end the run: give n_evals, max_seconds or tolerance, or a callback "
+            "that returns True"
+        )
+    count = None if n_evals is None else _whole("n_evals", n_evals)
+    seconds = None if max_seconds is None else as_number(max_seconds)
+    if seconds is not None and not seconds > 0.0:
+        raise InvalidInput(f"max_seconds={max_seconds!r}: give a positive number")
+    bound = None if tolerance is None else as_number(tolerance)
+    if bound is not None and not bound >= 0.0:
+        raise InvalidInput(f"tolerance={tolerance!r}: give a number of at least 0")
+    return Limits(count, seconds, bound)
+
+
+def _whole(name: str, value: object) -> int:
+    number = as_number(value)
+    if not 1 <= number < math.inf or number != int(number):
+        raise InvalidInput(f"{name}={value!r}: give a whole number of at least 1")
+    return int(number)
+
+
+def _width(executor: Any, in_flight: object, batch: object) -> int:
+    """Tasks to have under way."""
+    _whole("batch", batch)
+    if executor is None:
+        if in_flight is not None or batch != 1:
+            raise InvalidInput(
+                f"in_flight={in_flight!r}, batch={batch!r}: these need an executor, such as "
+                "executor=concurrent.futures.ThreadPoolExecutor(8)"
+            )
+        return 1
+    if not callable(getattr(executor, "submit", None)):
+        raise InvalidInput(
+            f"executor={executor!r}: give a concurrent.futures.Executor, such as "
+            "ThreadPoolExecutor(8), or Dask's client.get_executor(pure=False)"
+        )
+    if hasattr(executor, "get_executor"):
+        raise InvalidInput(
+            f"executor={executor!r} is a client of Dask: give client.get_executor(pure=False)"
+        )
+    return _workers(executor) if in_flight is None else _whole("in_flight", in_flight)
+
+
+def _workers(executor: Any) -> int:
+    """How many workers an executor has, as far as it says."""
+    number = getattr(executor, "_max_workers", None)  # threads and processes
+    if isinstance(number, int):
+        return max(number, 1)
+    client = getattr(executor, "_client", None)  # Dask
+    if client is not None and hasattr(client, "nthreads"):
+        return max(int(sum(client.nthreads().values())), 1)
+    return os.cpu_count() or 1
+
+
+def _caught(catch: Any) -> tuple[type[BaseException], ...]:
+    kinds = catch if isinstance(catch, tuple) else (catch,)
+    if not all(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
+        raise InvalidInput(
+            f"catch={catch!r}: give a class of errors or a tuple of them; () catches none"
+        )
+    return kinds
+
+
+def _check_progress(progress: object) -> bool | None:
+    if progress is not None and not isinstance(progress, bool):
+        raise InvalidInput(f"progress={progress!r}: give True, False, or None for on a terminal")
+    return progress

@@ -1,0 +1,146 @@
+"""A method for `scipy.optimize.minimize`."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import OptimizeResult
+
+from ._checks import as_floats, point_text
+from ._evaluate import Function
+from ._loop import Callback
+from ._running import optimise
+from .errors import InvalidInput
+from .result import Result
+from .space import Space, as_space
+
+#: Options of `scipy_method`: those of `minimize`, and SciPy's own name for the tolerance.
+_OPTIONS = (
+    "n_evals",
+    "max_seconds",
+    "tolerance",
+    "seed",
+    "norm_bound",
+    "noise",
+    "kernel",
+    "delta",
+    "policy",
+    "feasible",
+    "executor",
+    "in_flight",
+    "batch",
+    "progress",
+    "catch",
+)
+
+
+class _WithArguments:
+    """fun(x, *args) as a function of x that can be pickled."""
+
+    def __init__(self, fun: Function, args: tuple[Any, ...]) -> None:
+        self._fun, self._args = fun, args
+
+    def __call__(self, x: npt.NDArray[np.float64]) -> Any:
+        return self._fun(x, *self._args)
+
+
+def scipy_method(
+    fun: Function,
+    x0: npt.ArrayLike,
+    args: Any = (),
+    *,
+    jac: Any = None,
+    hess: Any = None,
+    hessp: Any = None,
+    bounds: Any = None,
+    constraints: Any = (),
+    callback: Callable[..., Any] | None = None,
+    **options: Any,
+) -> Result:
+    """A method for SciPy: `scipy.optimize.minimize(fun, x0, bounds=..., method=pt.scipy_method)`.
+
+    Parameters
+    ----------
+    fun, x0, args
+        The function, of an array; the first point that is evaluated; further arguments of fun.
+    jac, hess, hessp
+        Not used, with a warning.
+    bounds
+        Required, and finite.
+    constraints
+        None: give `options={"feasible": ...}` instead, a function that is True where fun may be
+        evaluated.
+    callback
+        Called after each value as SciPy does: with an `intermediate_result` (x, fun: the point and
+        its value) if its only argument has that name, else with the point. It ends the run by
+        StopIteration, or by returning True.
+    **options
+        `options={...}` of SciPy's `minimize`: `n_evals` and the others that `pt.minimize` takes.
+        SciPy's `tol` is the tolerance.
+    """
+    if "tol" in options:
+        tol = options.pop("tol")
+        options.setdefault("tolerance", tol)
+    unknown = sorted(set(options).difference(_OPTIONS))
+    if unknown:
+        raise InvalidInput(
+            f"options: {', '.join(map(repr, unknown))} is unknown. Give some of "
+            f"{', '.join(_OPTIONS)}"
+        )
+    if constraints is not None and np.size(constraints):
+        raise InvalidInput(
+            'constraints are not supported: give options={"feasible": function}, True where fun '
+            "may be evaluated"
+        )
+    unused = [name for name, g in (("jac", jac), ("hess", hess), ("hessp", hessp)) if g]
+    if unused:
+        warnings.warn(
+            f"Partita does not use derivatives ({', '.join(unused)}).", RuntimeWarning, stacklevel=3
+        )
+    space, start = _scipy_space(x0, bounds)
+    extra = args if isinstance(args, tuple) else (args,)
+    settings: dict[str, Any] = dict.fromkeys(_OPTIONS)
+    settings |= {"seed": 0, "delta": 0.1, "batch": 1, "catch": Exception} | options
+    return optimise(
+        "minimize",
+        _WithArguments(fun, extra),
+        space,
+        callback=None if callback is None else _scipy_callback(callback),
+        first=start,
+        **settings,
+    )
+
+
+def _scipy_space(x0: npt.ArrayLike, bounds: Any) -> tuple[Space, npt.NDArray[np.float64]]:
+    if bounds is None:
+        raise InvalidInput("bounds are required: give bounds=[(low, high), ...]")
+    try:
+        space = as_space(bounds)
+    except InvalidInput as error:
+        raise InvalidInput(f"bounds: {error}") from error
+    start = np.atleast_1d(as_floats(x0, "x0"))
+    try:
+        space.encode(start)
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"x0={point_text(start.ravel())} is no point within the bounds: {error}"
+        ) from error
+    return space, start
+
+
+def _scipy_callback(callback: Callable[..., Any]) -> Callback:
+    """SciPy's kind of callback as ours."""
+    try:
+        names = list(inspect.signature(callback).parameters)
+    except (TypeError, ValueError):
+        names = []
+    if names == ["intermediate_result"]:
+        return lambda now: callback(
+            intermediate_result=OptimizeResult(x=np.array(now.params), fun=now.value)
+        )
+    return lambda now: callback(np.array(now.params))

@@ -1,0 +1,73 @@
+"""Read what a user writes for a parameter: a tuple, a list, a range or bool."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+from ._checks import as_number
+from ._choices import Categorical
+from ._parameters import Float, Integer, Stepped, plain
+from .errors import InvalidInput
+
+Parameter: TypeAlias = Float | Integer | Stepped | Categorical
+
+_WORDS = {"log": {"log"}, "int": {"int"}, "log-int": {"log", "int"}, "int-log": {"log", "int"}}
+
+
+def as_parameter(spec: Any, name: str) -> Parameter:
+    """A parameter, from what a user writes for it; `name` is for messages."""
+    try:
+        if isinstance(spec, Float | Integer | Stepped | Categorical):
+            return spec
+        if spec is bool:
+            return Categorical((False, True))
+        if isinstance(spec, range):
+            return _from_range(spec)
+        if isinstance(spec, list):
+            return Categorical(tuple(spec))
+        if isinstance(spec, tuple):
+            return _from_tuple(spec)
+    except InvalidInput as error:
+        raise InvalidInput(f"parameter {name!r}: {error}") from None
+    raise InvalidInput(
+        f'parameter {name!r}: {spec!r} is no range. Give (low, high), with "log", "int" or a '
+        "step if need be, a list of choices, or bool; a list of one choice holds it fixed"
+    )
+
+
+def _from_range(spec: range) -> Integer:
+    if not len(spec):
+        raise InvalidInput(f"{spec!r} is empty: give a range of at least one number")
+    low, high = min(spec[0], spec[-1]), max(spec[0], spec[-1])
+    return Integer(low, high, step=abs(spec.step) if len(spec) > 1 else 1)
+
+
+def _from_tuple(spec: tuple[Any, ...]) -> Parameter:
+    if spec and all(isinstance(part, str) for part in spec):
+        raise InvalidInput(f"{spec!r} is a tuple of words: give choices as a list, {list(spec)!r}")
+    if len(spec) < 2 or any(math.isnan(as_number(plain(part))) for part in spec[:2]):
+        raise InvalidInput(
+            f'{spec!r}: give (low, high), two numbers, and "log", "int" or a step after them '
+            "if need be; choices are a list"
+        )
+    low, high = plain(spec[0]), plain(spec[1])
+    words: set[str] = set()
+    step = None
+    for part in spec[2:]:
+        if isinstance(part, str) and part in _WORDS:
+            words |= _WORDS[part]
+        elif step is None and not math.isnan(as_number(plain(part))):
+            step = plain(part)
+        else:
+            raise InvalidInput(
+                f'{spec!r}: {part!r} is not understood. After the bounds come "log", "int" or '
+                "one step; choices are a list"
+            )
+    if "int" in words:
+        return Integer(low, high, "log" in words, 1 if step is None else step)
+    if step is None:
+        return Float(low, high, "log" in words)
+    if "log" in words:
+        raise InvalidInput(f'{spec!r}: give a step or "log", not both')
+    return Stepped(low, high, step)

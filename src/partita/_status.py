@@ -1,0 +1,57 @@
+"""One line of stderr that is written over and over: on a terminal only, and wiped at the end."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import TextIO
+
+_WIDTH = 30
+
+
+class StatusLine:
+    """A line on a terminal; writes nothing anywhere else, unless `shown` says otherwise."""
+
+    def __init__(self, stream: TextIO | None = None, shown: bool | None = None) -> None:
+        # In some windowed programs there is no stderr at all.
+        self._stream = sys.stderr if stream is None else stream
+        self.shown = (
+            (self._stream is not None and self._stream.isatty()) if shown is None else shown
+        )
+        self._dirty = False
+
+    def write(self, text: str) -> None:
+        """Put a text in place of the one before, cut to the terminal's width."""
+        if self.shown:
+            columns = shutil.get_terminal_size().columns
+            self._put(text if len(text) < columns else text[: max(columns - 2, 0)] + "…")
+            self._dirty = True
+
+    def wipe(self) -> None:
+        """Leave nothing behind."""
+        if self._dirty:
+            self._put("")
+            self._dirty = False
+
+    def _put(self, text: str) -> None:
+        self._stream.write(f"\r\x1b[K{text}")
+        self._stream.flush()
+
+
+def bar(done: float, width: int = _WIDTH) -> str:
+    """A bar, for a part done of 0 to 1."""
+    full = int(width * min(max(done, 0.0), 1.0))
+    return "█" * full + "░" * (width - full)
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit a reader would use: 0.35 s, 97 s, 12 min, 30 h."""
+    if seconds < 0.095:
+        return f"{seconds:.2g} s"
+    if seconds < 9.95:
+        return f"{seconds:.2f} s" if seconds < 0.995 else f"{seconds:.1f} s"
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 150 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds >= 36_000 else f"{seconds / 3600:.1f} h"

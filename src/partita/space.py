@@ -1,0 +1,371 @@
+"""Search spaces: named parameters or plain bounds ↔ points of the unit cube, and constraints.
+
+Notation: D coordinates of the unit cube, k points as rows (k, D). Policies see the unit cube alone.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from ._checks import as_floats
+from ._choices import Categorical
+from ._parameters import Float, Integer, Stepped
+from ._specs import Parameter, as_parameter
+from .domains import Arms, Box, Grid
+from .errors import InvalidInput
+
+__all__ = ["Categorical", "Float", "Integer", "Space", "Stepped", "as_space"]
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+#: What a function is given: keywords, or an array.
+Params = dict[str, Any] | FloatArray
+
+
+@final
+class Space:
+    """What may vary, and how it maps to the unit cube. Made by `as_space`; never changes.
+
+    Attributes
+    ----------
+    names
+        Names of the parameters, or None if the function is given an array.
+    parameters
+        One `Float`, `Integer`, `Stepped` or `Categorical` a name or coordinate of the array.
+    arms
+        The finite domain that the space was made from, if it was.
+    dim
+        D, coordinates of the unit cube.
+    constraint
+        The user's `feasible`, or None.
+    """
+
+    names: tuple[str, ...] | None
+    parameters: tuple[Parameter, ...]
+    arms: Grid | Arms | None
+    dim: int
+    constraint: Callable[..., Any] | None
+
+    def __init__(
+        self,
+        names: tuple[str, ...] | None,
+        parameters: tuple[Parameter, ...],
+        constraint: Callable[..., Any] | None = None,
+        arms: Grid | Arms | None = None,
+    ) -> None:
+        if constraint is not None and not callable(constraint):
+            raise InvalidInput(
+                f"feasible={constraint!r}: give a function that is called as the one to optimise "
+                "is, and returns True or False"
+            )
+        self.names, self.parameters = names, parameters
+        self.constraint, self.arms = constraint, arms
+        ends = np.cumsum([0, *(p.width for p in parameters)]).tolist()
+        self._slices = list(zip(parameters, ends[:-1], ends[1:], strict=True))
+        self.dim = ends[-1] if arms is None else arms.dim
+        if self.dim == 0:
+            raise InvalidInput(
+                "the space is empty, nothing in it varies: give at least one parameter with two "
+                "values or more"
+            )
+        if names is None and arms is None:
+            self._low = np.array([p.low for p in parameters if isinstance(p, Float)])
+            self._high = np.array([p.high for p in parameters if isinstance(p, Float)])
+
+    @property
+    def named(self) -> bool:
+        """Whether the function is given keywords, not an array."""
+        return self.names is not None
+
+    @property
+    def continuous(self) -> bool:
+        """Whether every point of the unit cube is valid, constraints aside."""
+        return self.arms is None and all(p.size is None or p.size == 1 for p in self.parameters)
+
+    @property
+    def size(self) -> int | None:
+        """How many points it has, constraints aside; None if not finite."""
+        if self.arms is not None:
+            return self.arms.size
+        size = 1
+        for parameter in self.parameters:
+            if parameter.size is None:
+                return None
+            size *= parameter.size
+        return size
+
+    # -- points --------------------------------------------------------------------------------
+
+    def decode(self, unit: FloatArray) -> Any:
+        """What the function is given at a point (D,) of the unit cube: a dict, or an array."""
+        if self.names is None:
+            if self.arms is not None:
+                return np.array(self.arms.points[self._nearest(unit[None, :])[0]])
+            x = self._low + unit * (self._high - self._low)
+            return np.where(unit >= 1.0, self._high, x)
+        row = unit.tolist()
+        return {
+            name: parameter.decode(row[start:end])
+            for name, (parameter, start, end) in zip(self.names, self._slices, strict=True)
+        }
+
+    def encode(self, params: Any) -> FloatArray:
+        """The point (D,) of the unit cube at given parameters, a dict or an array."""
+        if self.names is None:
+            return self._encode_array(params)
+        if not isinstance(params, Mapping):
+            raise InvalidInput(
+                f"{params!r}: give a value for each parameter by name, a dict with "
+                f"{', '.join(self.names)}"
+            )
+        wrong = [repr(name) for name in params if name not in self.names]
+        missing = [name for name in self.names if name not in params]
+        if wrong or missing:
+            raise InvalidInput(
+                f"{dict(params)!r}: "
+                + (f"there is no parameter {', '.join(wrong)}" if wrong else "")
+                + (" and " if wrong and missing else "")
+                + (f"{', '.join(missing)} is missing" if missing else "")
+                + f". Give exactly {', '.join(self.names)}"
+            )
+        row: list[float] = []
+        for name, parameter in zip(self.names, self.parameters, strict=True):
+            row += parameter.encode(params[name], name)
+        return np.array(row) + 0.0
+
+    def _encode_array(self, params: Any) -> FloatArray:
+        x = as_floats(params, "x")
+        n = self.dim if self.arms is not None else len(self.parameters)
+        if x.shape != (n,):
+            raise InvalidInput(f"x has shape {x.shape}: give an array of shape ({n},)")
+        if self.arms is not None:
+            return np.array(self.arms.unit_points[self.arms.index_of(x[None, :])[0]])
+        row: list[float] = []
+        for i, (parameter, value) in enumerate(zip(self.parameters, x.tolist(), strict=True)):
+            row += parameter.encode(value, f"x[{i}]")
+        return np.array(row) + 0.0
+
+    def snap(self, units: FloatArray) -> FloatArray:
+        """The nearest valid points to rows (k, D), constraints aside."""
+        return self._moved(units, "snap")
+
+    def spread(self, units: FloatArray) -> FloatArray:
+        """Valid points for uniform rows (k, D), each value with the same chance."""
+        return self._moved(units, "spread")
+
+    def _moved(self, units: FloatArray, how: str) -> FloatArray:
+        if self.arms is not None:
+            return np.array(self.arms.unit_points[self._nearest(units)])
+        moved = np.empty_like(units)
+        for parameter, start, end in self._slices:
+            if end > start:
+                moved[:, start:end] = getattr(parameter, how)(units[:, start:end])
+        return moved + 0.0
+
+    def stir(self, random: np.random.Generator, units: FloatArray, scale: FloatArray) -> FloatArray:
+        """Points (k, D) near valid ones: some parameters of each moved by about `scale` (k, D).
+
+        One parameter at least moves, one of choices to another choice. To be snapped.
+        """
+        varying = [entry for entry in self._slices if entry[2] > entry[1]]
+        k, n = len(units), len(varying)
+        moved = random.random((k, n)) < np.maximum(1 / n, random.random(k))[:, None]
+        still = np.flatnonzero(~moved.any(axis=1))
+        moved[still, random.integers(n, size=len(still))] = True
+        out = units.copy()
+        for j, (parameter, start, end) in enumerate(varying):
+            rows = np.flatnonzero(moved[:, j])
+            out[rows, start:end] = parameter.stir(
+                random, units[rows, start:end], scale[rows, start:end]
+            )
+        return out
+
+    def _nearest(self, units: FloatArray) -> npt.NDArray[np.int64]:
+        """Numbers of the arms nearest to rows (k, D)."""
+        assert self.arms is not None
+        if isinstance(self.arms, Grid):
+            steps = np.rint(np.clip(units, 0.0, 1.0) * (self.arms.n - 1))
+            return self.arms.index_of(steps / (self.arms.n - 1))
+        return np.asarray(self.arms._tree.query(units)[1], dtype=np.int64)
+
+    def grid(self) -> FloatArray:
+        """All points of a finite space, (size, D), constraints aside."""
+        if self.arms is not None:
+            return np.array(self.arms.unit_points)
+        sides = [parameter.grid() for parameter in self.parameters]
+        which = np.indices([len(side) for side in sides]).reshape(len(sides), -1)
+        return np.concatenate([s[i] for s, i in zip(sides, which, strict=True)], axis=1)
+
+    # -- constraints ---------------------------------------------------------------------------
+
+    def feasible(self, units: FloatArray) -> BoolArray:
+        """Which of the valid points (k, D) the user's constraint allows, (k,)."""
+        if self.constraint is None:
+            return np.ones(len(units), dtype=np.bool_)
+        return np.array([self.allows(self.decode(row)) for row in units], dtype=np.bool_)
+
+    def allows(self, params: Any) -> bool:
+        """Whether the user's constraint allows these parameters."""
+        if self.constraint is None:
+            return True
+        try:
+            answer = self.constraint(params) if self.names is None else self.constraint(**params)
+        except Exception as error:
+            raise InvalidInput(
+                f"feasible failed at {params!r} ({type(error).__name__}: {error}). It is called "
+                f"{_called(self.names)}, and must return True or False"
+            ) from error
+        if isinstance(answer, np.ndarray | np.generic) and answer.size == 1:
+            answer = answer.item()
+        if not (isinstance(answer, bool) or (isinstance(answer, int) and answer in (0, 1))):
+            raise InvalidInput(
+                f"feasible returned {answer!r} at {params!r}: return True where the function may "
+                "be evaluated and False elsewhere"
+            )
+        return bool(answer)
+
+    # -- as a value ----------------------------------------------------------------------------
+
+    def describe(self) -> str:
+        """The space in words, a line a parameter."""
+        if self.arms is not None:
+            lines = [repr(self.arms)]
+        else:
+            names = self.names or tuple(f"x[{i}]" for i in range(len(self.parameters)))
+            wide = max(map(len, names))
+            lines = [
+                f"{name:<{wide}}  {parameter.describe()}"
+                for name, parameter in zip(names, self.parameters, strict=True)
+            ]
+        if self.constraint is not None:
+            lines.append(f"where {_name(self.constraint)} allows it")
+        return "\n".join(lines)
+
+    def to_json(self) -> str:
+        """The space as text that `Space.from_json` reads; the constraint is left out.
+
+        Choices must be numbers, words, True, False or None.
+        """
+        from ._space_json import write
+
+        return write(self)
+
+    @classmethod
+    def from_json(cls, text: str, feasible: Callable[..., Any] | None = None) -> Space:
+        """The space that `to_json` wrote, with a constraint if there was one."""
+        from ._space_json import read
+
+        return read(text, feasible)
+
+    def _parts(self) -> tuple[Any, ...]:
+        return self.names, self.parameters, self.arms
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Space):
+            return NotImplemented
+        return self._parts() == other._parts() and self.constraint == other.constraint
+
+    def __hash__(self) -> int:
+        return hash((self.names, self.dim, self.size))
+
+    def __repr__(self) -> str:
+        if self.arms is not None:
+            inside = repr(self.arms)
+        elif self.names is None:
+            inside = repr([(p.low, p.high) for p in self.parameters if isinstance(p, Float)])
+        else:
+            inside = ", ".join(
+                f"{name}: {parameter.describe()}"
+                for name, parameter in zip(self.names, self.parameters, strict=True)
+            )
+            inside = f"{{{inside}}}"
+        where = "" if self.constraint is None else f", feasible={_name(self.constraint)}"
+        return f"Space({inside}{where})"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Space:
+        return self  # it never changes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.constraint is not None:
+            try:
+                pickle.dumps(self.constraint)
+            except Exception as error:
+                raise InvalidInput(
+                    f"feasible={_name(self.constraint)} cannot be pickled ({error}): define it at "
+                    "the top of a module, not as a lambda or inside a function"
+                ) from error
+        return Space, (self.names, self.parameters, self.constraint, self.arms)
+
+
+def as_space(spec: Any, feasible: Callable[..., Any] | None = None) -> Space:
+    """A space, from what a user writes for it.
+
+    Parameters
+    ----------
+    spec
+        One of: a list of (low, high) pairs, or `scipy.optimize.Bounds`: the function is given an
+        array. A dict of names: the function is given keywords; each value is `(low, high)`,
+        `(low, high, "log")`, `(low, high, "int")`, `(low, high, "int", "log")`,
+        `(low, high, step)`, `(low, high, step, "int")`, a `range`, a *list* of choices, or `bool`.
+        A Box, Grid or Arms; or a Space.
+    feasible
+        Called as the function is; True where it may be evaluated.
+    """
+    if isinstance(spec, Space):
+        if feasible is None:
+            return spec
+        if spec.constraint is not None and spec.constraint != feasible:
+            raise InvalidInput("the space has a constraint already: give feasible once")
+        return Space(spec.names, spec.parameters, feasible, spec.arms)
+    if isinstance(spec, Grid | Arms):
+        return Space(None, (), feasible, spec)
+    if isinstance(spec, Box):
+        spec = list(zip(spec.lower.tolist(), spec.upper.tolist(), strict=True))
+    elif hasattr(spec, "lb") and hasattr(spec, "ub"):  # scipy.optimize.Bounds
+        spec = list(zip(*map(list, np.broadcast_arrays(spec.lb, spec.ub)), strict=True))
+    if isinstance(spec, Mapping):
+        return _named(spec, feasible)
+    return _from_pairs(spec, feasible)
+
+
+def _named(spec: Mapping[Any, Any], feasible: Callable[..., Any] | None) -> Space:
+    if not spec:
+        raise InvalidInput("the space is empty: give at least one parameter, {name: (low, high)}")
+    for name in spec:
+        if not isinstance(name, str) or not name:
+            raise InvalidInput(f"parameter {name!r}: names are words, as keywords of the function")
+    parameters = tuple(as_parameter(value, name) for name, value in spec.items())
+    return Space(tuple(spec), parameters, feasible)
+
+
+def _from_pairs(spec: Any, feasible: Callable[..., Any] | None) -> Space:
+    try:
+        pairs = [] if isinstance(spec, str | bytes) else [tuple(pair) for pair in spec]
+    except TypeError:
+        pairs = []
+    if isinstance(spec, list | tuple | np.ndarray) and len(spec) == 0:
+        raise InvalidInput("the space is empty: give at least one pair of bounds, [(low, high)]")
+    if not pairs or any(len(pair) != 2 for pair in pairs):
+        raise InvalidInput(
+            f"{spec!r} is no space: give a list of pairs [(low, high), ...], or a dict of named "
+            'parameters such as {"x": (0, 1), "n": (1, 9, "int"), "kind": ["a", "b"]} for other '
+            "kinds"
+        )
+    parameters = []
+    for i, pair in enumerate(pairs):
+        parameter = as_parameter(pair, f"x[{i}]")
+        parameters.append(parameter)
+    return Space(None, tuple(parameters), feasible)
+
+
+def _called(names: tuple[str, ...] | None) -> str:
+    return "with an array" if names is None else f"with keywords {', '.join(names)}"
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__qualname__", None) or repr(function))
