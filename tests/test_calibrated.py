@@ -11,7 +11,7 @@ from support import synthetic
 
 import partita as pt
 from partita.errors import InvalidInput
-from partita.policies import calibrated_ucb
+from partita.policies import _records, calibrated_ucb
 from partita.policies._region import Region
 from partita.policies.calibrated_ucb import CalibratedUCB
 
@@ -217,17 +217,19 @@ def test_bulk_tells_cut_regions_and_every_site_is_at_home():
     policy = CalibratedUCB(SQUARE)
     policy.tell(X, np.array([bowl(x) for x in X]) + 0.1 * rng.normal(size=1000))
     run(policy, bowl, 40, noise=0.1)
-    assert len(policy._regions) >= 4
+    assert len(policy._records.regions) >= 4
     sites = []
-    for number, region in enumerate(policy._regions):
+    for number, region in enumerate(policy._records.regions):
         assert isinstance(region, Region)
         assert len(region.sites) < calibrated_ucb.REGION_POINTS
-        assert len(region.sites) + len(region.around) <= calibrated_ucb.MOST_DATA
+        assert len(region.sites) + len(region.around) <= _records.MOST_DATA
         assert region.holds(policy._sites.scaled[region.sites]).all()
-        assert all(policy._home[site] == number for site in region.sites)
+        assert all(policy._records.home[site] == number for site in region.sites)
         sites += region.sites
-    assert sorted(sites) == sorted(policy._home)
-    warm = [region for region in policy._regions if region.moments is not None]
+    assert sorted(sites) == sorted(policy._records.home)
+    assert sum(region.count for region in policy.cover) == policy.told
+    assert sum(np.prod(region.upper - region.lower) for region in policy.cover) == 1.0
+    warm = [region for region in policy._records.regions if region.moments is not None]
     assert len(warm) <= calibrated_ucb.WARM_REGIONS
     assert bowl(policy.recommend().x) > -0.02
 
@@ -238,7 +240,7 @@ def test_arms_all_in_one_place_but_one():
     rng = np.random.default_rng(5)
     policy.tell(points[:-1], rng.normal(size=700))  # cuts leave regions without an arm
     run(policy, lambda x: float(x[0]), 60, noise=1.0)
-    assert len(policy._regions) > 3
+    assert len(policy._records.regions) > 3
     policy.recommend()
 
 
@@ -300,10 +302,10 @@ def test_a_step_costs_the_same_for_ever():
         policy.tell(x, float(f(x[None, :])[0] + rng.uniform(-1, 1)))
     marks.append(time.process_time())
     assert marks[4] - marks[3] < 2 * (marks[2] - marks[1])
-    assert len(policy._home) < 600  # plays are of points played before, mostly
-    assert len(policy._regions) <= 16
-    for region in policy._regions:
-        assert len(region.sites) + len(region.around) <= calibrated_ucb.MOST_DATA
+    assert len(policy._records.home) < 600  # plays are of points played before, mostly
+    assert len(policy._records.regions) <= 16
+    for region in policy._records.regions:
+        assert len(region.sites) + len(region.around) <= _records.MOST_DATA
 
 
 def test_pending_points_are_planned_for_after_a_renewal():
@@ -313,7 +315,7 @@ def test_pending_points_are_planned_for_after_a_renewal():
         x = policy.ask()
         policy.tell(x, bowl(x) + rng.normal(0, 0.1))
     asked = [policy.ask() for _ in range(12)]
-    region = policy._regions[0]
+    region = policy._records.regions[0]
     policy._renew(region)
     assert len(policy._pending_in(region)) == 12
     for x in asked:

@@ -230,9 +230,9 @@ def test_regions_without_a_feasible_point_are_left_alone(monkeypatch):
         value = -((params["x"] - 0.2) ** 2) - (params["y"] - 0.1) ** 2 - 0.1 * (params["k"] == "a")
         made.tell(x, value + 0.05 * random.normal())
     made.ask()  # looks at regions cut by the last value
-    corners = [(region.lower, region.score) for region in made._regions]
+    corners = [(region.lower, region.score) for region in made._records.regions]
     hopeless = [score for lower, score in corners if lower[:2].sum() >= 0.4]
-    assert len(made._regions) > 4
+    assert len(made._records.regions) > 4
     assert hopeless
     assert set(hopeless) == {-math.inf}
     best = space.decode(made.recommend().x)

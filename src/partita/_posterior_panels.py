@@ -73,12 +73,8 @@ def _failed(result: Result, axes: Sequence[Axis]) -> FloatArray:
 
 def _cells(optimizer: Optimizer) -> list[tuple[FloatArray, FloatArray]]:
     """Lower and upper corners of the policy's cells in the unit cube; none if there is only one."""
-    policy = optimizer.policy
-    cover = getattr(policy, "cover", None)
-    if cover is not None:
-        cells = [(cell.lower, cell.lower + cell.side) for cell in cover]
-    else:
-        cells = [(region.lower, region.upper) for region in getattr(policy, "_regions", ())]
+    cover = getattr(optimizer.policy, "cover", ())
+    cells = [(cell.lower, cell.upper) for cell in cover]
     return cells if 1 < len(cells) <= MOST_CELLS else []
 
 

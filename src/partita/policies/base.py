@@ -61,6 +61,11 @@ class CellView:
     width: float
     index: float
 
+    @property
+    def upper(self) -> FloatArray:
+        """The corner opposite to `lower`."""
+        return self.lower + self.side
+
 
 class Policy(ABC):
     """A rule for choosing where to evaluate a noisy function next, so as to find its maximum.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from partita import _hot
-from partita.calibration import Data, Fit, Fixed, Settings, first_settings, fit
+from partita.calibration import Fit, Fixed, Settings, first_settings, fit
 from partita.cover import Geometry
 from partita.domains import Arms, Box, Grid
 from partita.errors import InvalidInput, NumericalError
@@ -22,6 +22,7 @@ from partita.sites import ArmSites, BoxSites
 
 from ._fences import Fences
 from ._proposals import BEST, Proposals
+from ._records import AROUND, MOST_DATA, REGION_POINTS, Records
 from ._region import EXPLORATION, Conditioned, Region, condition, renewal
 from .base import (
     Policy,
@@ -46,9 +47,6 @@ TEMPERATURE, COOLING = 1.0, 1000
 REFIT_FACTOR, REFIT_STEP = 1.4, 4
 #: Points that a fit looks at, at most.
 FIT_POINTS = 200
-#: Points of a region at which it is cut in two, those that it knows with others around it, and how
-#: many of the latter it keeps in any case.
-REGION_POINTS, MOST_DATA, AROUND = 256, 304, 48
 #: A fresh candidate is played only if f there may differ from f at a point played before by more
 #: than this part of what is unknown of the latter.
 DISTINCT = 0.1
@@ -61,6 +59,16 @@ PROBES = 0.5
 WARM_REGIONS = 6
 #: Pending plays that are planned for, in a region.
 MOST_PLANNED = 64
+
+
+@dataclass(frozen=True, slots=True)
+class RegionView:
+    """A region: corners in the unit cube, values told in it, and the highest index it had."""
+
+    lower: FloatArray
+    upper: FloatArray
+    count: int
+    index: float
 
 
 class CalibratedUCB(Policy):
@@ -123,11 +131,8 @@ class CalibratedUCB(Policy):
             if isinstance(domain, Box | Mixed)
             else ArmSites(domain, geometry, self.seed)
         )
-        #: Sums of squares of values about their mean, a site.
-        self._within = np.zeros(len(self._sites.count))
+        self._records = Records(self._sites)
         self._proposals = Proposals(domain)
-        self._regions = [Region(np.zeros(dim), np.ones(dim), [], np.empty(0, np.int64))]
-        self._home: dict[int, int] = {}
         self._start = self._first_design()
         self._asked = 0
         self._probes = 0
@@ -159,18 +164,16 @@ class CalibratedUCB(Policy):
 
     def _site_at(self, unit: FloatArray) -> int:
         if isinstance(self._sites, BoxSites):
-            site = self._sites.register(unit)
-            self._make_room()
-            return site
+            return self._sites.register(unit)
         return self._proposals.arm(unit)
 
     def _best_region(self, probe: bool) -> Region:
         """The region of the highest score, for a probe of the highest bound, ready to play."""
-        for region in self._regions:
-            if region.stale and not (math.isinf(region.score) and len(self._regions) > 1):
+        for region in self._records.regions:
+            if region.stale and not (math.isinf(region.score) and len(self._records.regions) > 1):
                 self._renew(region)
         while True:
-            region = max(self._regions, key=lambda r: r.ceiling if probe else r.score)
+            region = max(self._records.regions, key=lambda r: r.ceiling if probe else r.score)
             region.used_at = self._clock = self._clock + 1
             if region.moments is not None:
                 return region
@@ -213,7 +216,7 @@ class CalibratedUCB(Policy):
         self._cool()
 
     def _condition(self, sites: IntArray, drawn: Settings) -> Conditioned:
-        data = self._data(sites)
+        data = self._records.data(sites)
         for extra in (1.0, 10.0, 100.0):
             try:
                 tried = drawn if extra == 1.0 else _noisier(drawn, extra)
@@ -262,7 +265,7 @@ class CalibratedUCB(Policy):
 
     def _awaited_in(self, region: Region) -> FloatArray:
         """Points (n, d) of a region that are pending and have no value yet."""
-        new = [site for site in self._pending_plays() if site not in self._home]
+        new = [site for site in self._pending_plays() if site not in self._records.home]
         points = self._sites.scaled[np.array(new, dtype=np.int64)]
         return np.asarray(points[region.holds(points)][-MOST_PLANNED:])
 
@@ -282,14 +285,12 @@ class CalibratedUCB(Policy):
     # -- telling --------------------------------------------------------------------------------
 
     def _locate(self, points: FloatArray) -> IntArray:
-        sites = self._sites.locate(points)
-        self._make_room()
-        return sites
+        return self._sites.locate(points)
 
     def _record(self, site: int, value: float, asked: bool) -> None:
         value = self._fenced(site, value)
-        self._add(site, value)
-        region = self._region_of(site)
+        self._records.add(site, value)
+        region = self._records.region_of(site)
         region.used_at = self._clock = self._clock + 1
         moments = region.moments
         if moments is not None and not region.stale:
@@ -306,73 +307,34 @@ class CalibratedUCB(Policy):
                 self._score(region)
                 region.stale = moments.full
         self._keep_up(site)
-        if region.stale and len(self._regions) > 1 and self._told >= len(self._start):
+        if region.stale and len(self._records.regions) > 1 and self._told >= len(self._start):
             self._turn += 1  # every second time one other region, in turn
             if self._turn % 2:
-                self._regions[self._turn // 2 % len(self._regions)].stale = True
+                self._records.regions[self._turn // 2 % len(self._records.regions)].stale = True
 
     def _record_many(self, sites: IntArray, values: FloatArray) -> None:
         for site, value in zip(sites.tolist(), values.tolist(), strict=True):
-            self._add(site, self._fenced(site, value))
+            self._records.add(site, self._fenced(site, value))
             self._keep_up(site)
-        for region in self._regions:
+        for region in self._records.regions:
             region.stale = True
 
     def _released(self, site: int) -> None:
         pass
 
-    def _add(self, site: int, value: float) -> None:
-        self._sites.count[site] += 1
-        n, total = int(self._sites.count[site]), float(self._sites.total[site]) + value
-        if n > 1:  # Welford's update: squares of large values would cancel
-            before = (total - value) / (n - 1)
-            self._within[site] += max((value - before) * (value - total / n), 0.0)
-        self._sites.total[site] = total
-        if site not in self._home:
-            number = next(
-                i
-                for i, region in enumerate(self._regions)
-                if region.holds(self._sites.scaled[site : site + 1])[0]
-            )
-            self._home[site] = number
-            self._regions[number].sites.append(site)
-            self._regions[number].revive()
-            self._regions[number].trim(MOST_DATA, AROUND)
-
-    def _region_of(self, site: int) -> Region:
-        return self._regions[self._home[site]]
-
     def _keep_up(self, site: int) -> None:
         """Fit the settings again, and cut the site's region in two, where that is due."""
-        if self._fences.seen >= self._next_fit and len(self._home) >= 2:
+        if self._fences.seen >= self._next_fit and len(self._records.home) >= 2:
             self._refit()
             self._next_fit = max(
                 self._fences.seen + REFIT_STEP, int(self._fences.seen * REFIT_FACTOR)
             )
-        if len(self._region_of(site).sites) >= REGION_POINTS:
-            self._cut(self._home[site])
-
-    def _cut(self, number: int) -> None:
-        region = self._regions[number]
-        points = self._sites.scaled[region.data]
-        first, second = region.split(self._fit.best.scales, points, MOST_DATA, AROUND)
-        if not first.sites or not second.sites:  # all on one side: keep halving that one
-            full = first if first.sites else second
-            if float((full.upper - full.lower).max()) < 1e-6:
-                return
-        self._regions[number] = first
-        self._regions.append(second)
-        for site in second.sites:
-            self._home[site] = len(self._regions) - 1
-        for half in (first, second):
-            half.stale = True
+        if len(self._records.region_of(site).sites) >= REGION_POINTS:
+            self._records.cut(self._records.home[site], self._fit.best.scales)
 
     def _refit(self) -> None:
         """Find the most likely settings."""
-        played = np.array(list(self._home), dtype=np.int64)
-        if len(played) > FIT_POINTS:
-            played = played[spread_out(self._sites.scaled[played], FIT_POINTS)]
-        data = self._data(played)
+        data = self._records.spread_out(FIT_POINTS)
         if float(np.ptp(data.means)) == 0.0 and float(data.within.sum()) == 0.0:
             return
         try:
@@ -380,14 +342,9 @@ class CalibratedUCB(Policy):
         except NumericalError:
             return
         self._reach = simultaneous(self.delta, self._fit.best.scales)
-        for region in self._regions:
+        for region in self._records.regions:
             region.stale = True
             region.revive()
-
-    def _data(self, sites: IntArray) -> Data:
-        counts = self._sites.count[sites].astype(float)
-        means = self._sites.total[sites] / counts
-        return Data(self._sites.scaled[sites], counts, means, self._within[sites])
 
     def _fenced(self, site: int, value: float) -> float:
         """A value, or the fence it is beyond."""
@@ -401,10 +358,10 @@ class CalibratedUCB(Policy):
         if not first:
             return
         for site, _ in first:
-            self._sites.count[site] = self._sites.total[site] = self._within[site] = 0
+            self._records.forget(site)
         for site, value in first:
-            self._add(site, self._fences.clip(value))
-        for region in self._regions:
+            self._records.add(site, self._fences.clip(value))
+        for region in self._records.regions:
             region.stale = True
         self._next_fit = self._fences.seen
 
@@ -412,10 +369,10 @@ class CalibratedUCB(Policy):
 
     def recommend(self) -> Recommendation:
         """The point played before with the highest mean less one standard deviation."""
-        if not self._home:
+        if not self._records.home:
             site = self._site_at(self._start[0])
             return Recommendation(self._sites.x(site), 0.0, -math.inf, math.inf)
-        likely = sorted(self._regions, key=lambda r: -r.best_lower)[:3]
+        likely = sorted(self._records.regions, key=lambda r: -r.best_lower)[:3]
         best: tuple[float, int, float, float] | None = None
         for region in likely:
             if not region.sites:
@@ -443,7 +400,7 @@ class CalibratedUCB(Policy):
 
     def certificate(self) -> float:
         """An estimate of what f(x*) − f(recommended x) can still be, by the fitted model."""
-        highest = max(region.ceiling for region in self._regions)
+        highest = max(region.ceiling for region in self._records.regions)
         return max(highest - self.recommend().lower, 0.0)
 
     def predict(self, X: npt.ArrayLike) -> Prediction:
@@ -456,7 +413,7 @@ class CalibratedUCB(Policy):
         )
         n, best = len(points), self._fit.best
         mean, std = np.full(n, best.mean), np.full(n, best.amplitude)
-        for region in self._regions:
+        for region in self._records.regions:
             rows = np.flatnonzero(region.holds(points))
             sites = region.data
             if not len(rows) or not len(sites):
@@ -467,6 +424,20 @@ class CalibratedUCB(Policy):
             std[rows] = known.settings.amplitude * np.sqrt(variance)
         reach = self._reach * std
         return Prediction(mean, std, mean - reach, mean + reach)
+
+    @property
+    def cover(self) -> list[RegionView]:
+        """The regions, which tile the unit cube."""
+        sites = self._sites
+        return [
+            RegionView(
+                region.lower.copy(),
+                region.upper.copy(),
+                int(sites.count[np.array(region.sites, dtype=np.int64)].sum()),
+                region.score,
+            )
+            for region in self._records.regions
+        ]
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -488,16 +459,11 @@ class CalibratedUCB(Policy):
 
     def _cool(self) -> None:
         """Give up the posteriors of the regions used longest ago."""
-        warm = [region for region in self._regions if region.moments is not None]
+        warm = [region for region in self._records.regions if region.moments is not None]
         if len(warm) > WARM_REGIONS:
             warm.sort(key=lambda region: region.used_at)
             for region in warm[:-WARM_REGIONS]:
                 region.moments = None
-
-    def _make_room(self) -> None:
-        missing = len(self._sites.count) - len(self._within)
-        if missing > 0:
-            self._within = np.concatenate([self._within, np.zeros(missing)])
 
     def _first_design(self) -> FloatArray:
         """Points to begin with, (n, d) in the unit cube: quasi-random, of the domain."""
@@ -519,21 +485,6 @@ def simultaneous(delta: float, scales: FloatArray) -> float:
     """
     places = min(float(np.prod(1.0 + 1.0 / scales)), MOST_PLACES)
     return NormalDist().inv_cdf(1.0 - delta / (2.0 * places))
-
-
-def spread_out(points: FloatArray, number: int) -> IntArray:
-    """Numbers of so many of the points (n, d), each as far from those before as can be.
-
-    The points played most lie around the best ones; a fit that looked at them alone would take the
-    rest of the domain to be as flat.
-    """
-    chosen = np.empty(number, dtype=np.int64)
-    chosen[0] = 0
-    away = np.full(len(points), np.inf)
-    for k in range(1, number):
-        away = np.minimum(away, ((points - points[chosen[k - 1]]) ** 2).sum(axis=1))
-        chosen[k] = int(np.argmax(away))
-    return chosen
 
 
 def _noisier(settings: Settings, factor: float) -> Settings:
