@@ -46,6 +46,18 @@ def hash_rows(seed, words):
 
 
 @njit(cache=True)
+def _matern_of(squared, form):
+    """Matérn kernel at a squared distance over lengthscales; `form` 0, 1, 2: ν = 1/2, 3/2, 5/2."""
+    if form == 0:
+        return math.exp(-math.sqrt(squared))
+    if form == 1:
+        z = math.sqrt(3.0 * squared)
+        return (1.0 + z) * math.exp(-z)
+    z = math.sqrt(5.0 * squared)
+    return (1.0 + z + z * z / 3.0) * math.exp(-z)
+
+
+@njit(cache=True)
 def matern(left, right, form):
     """Matérn kernel between rows (n, d) and (m, d), both divided by the lengthscales.
 
@@ -60,14 +72,7 @@ def matern(left, right, form):
             for c in range(d):
                 difference = left[i, c] - right[j, c]
                 squared += difference * difference
-            if form == 0:
-                out[i, j] = math.exp(-math.sqrt(squared))
-            elif form == 1:
-                z = math.sqrt(3.0 * squared)
-                out[i, j] = (1.0 + z) * math.exp(-z)
-            else:
-                z = math.sqrt(5.0 * squared)
-                out[i, j] = (1.0 + z + z * z / 3.0) * math.exp(-z)
+            out[i, j] = _matern_of(squared, form)
     return out
 
 
@@ -82,15 +87,7 @@ def matern_among(points, form):
             for c in range(d):
                 difference = points[i, c] - points[j, c]
                 squared += difference * difference
-            if form == 0:
-                value = math.exp(-math.sqrt(squared))
-            elif form == 1:
-                z = math.sqrt(3.0 * squared)
-                value = (1.0 + z) * math.exp(-z)
-            else:
-                z = math.sqrt(5.0 * squared)
-                value = (1.0 + z + z * z / 3.0) * math.exp(-z)
-            out[i, j] = out[j, i] = value
+            out[i, j] = out[j, i] = _matern_of(squared, form)
     return out
 
 

@@ -99,7 +99,10 @@ def _result(run: Run, stop: Stop, dropped: int) -> Result:
     best, last = optimizer.recommend(), run.checkpoints[-1]
     message = stop.message
     if dropped:
-        message += f" {dropped:,} evaluations still under way were dropped."
+        what = (
+            "evaluation still under way was" if dropped == 1 else "evaluations still under way were"
+        )
+        message += f" {dropped:,} {what} dropped."
     if run.n_failed:
         message += f" {run.n_failed:,} failed, first with {error_text(run.errors[0])}."
     named = optimizer.space.named
