@@ -4,6 +4,8 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?= -n auto
+# Two at a time, as each starts processes of its own; a file's tests share a server or a cluster.
+HEAVY_ARGS ?= -n 2 --dist loadfile
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -12,6 +14,7 @@ BIN := $(VENV)/bin
 # describes: an interrupted installation is repeated, a removed environment is rebuilt.
 RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed-dev
+HEAVY_STAMP := $(VENV)/.installed-heavy
 BENCH_STAMP := $(VENV)/.installed-bench
 SOURCES := pyproject.toml src/partita/_version.py
 
@@ -34,7 +37,7 @@ define install
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '$(1)'
 endef
 
-.PHONY: help run reproduce dev test test-nojit lint format docs bench clean distclean
+.PHONY: help run reproduce dev test test-heavy test-nojit lint format docs bench clean distclean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -50,6 +53,9 @@ dev: $(DEV_STAMP) ## Install everything that development needs
 
 test: $(DEV_STAMP) ## Run the tests (PYTEST_ARGS="-k name" to choose)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-heavy: $(HEAVY_STAMP) ## Run the tests with real clusters and servers: Ray, Dask, PostgreSQL
+	$(BIN)/python -m pytest tests/heavy $(HEAVY_ARGS)
 
 test-nojit: $(DEV_STAMP) ## Run the tests of the compiled loops with the compiler off
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/test_hot.py -q
@@ -85,6 +91,10 @@ $(RUN_STAMP): $(SOURCES)
 $(DEV_STAMP): $(SOURCES)
 	$(call install,.[dev])
 	@touch $(RUN_STAMP) $@
+
+$(HEAVY_STAMP): $(SOURCES)
+	$(call install,.[heavy])
+	@touch $(RUN_STAMP) $(DEV_STAMP) $@
 
 $(BENCH_STAMP): $(SOURCES)
 	$(call install,.[bench])

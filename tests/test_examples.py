@@ -37,9 +37,9 @@ def found(text, pattern):
     return float(matches[0].replace(",", ""))
 
 
-def test_there_are_six_and_each_is_short():
+def test_each_is_short():
     files = [path for path in EXAMPLES.iterdir() if path.is_file()]
-    assert len(files) == 6
+    assert len(files) == 8  # two of them need clusters: see tests/heavy
     for path in files:
         assert len(path.read_text(encoding="utf-8").splitlines()) < 60, path
 

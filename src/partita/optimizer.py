@@ -124,6 +124,19 @@ class Optimizer:
         number = self._ledger.append(unit, PENDING)
         return Trial(number, params, unit if self.space.named else params)
 
+    def expect(self, params: Any) -> Trial:
+        """A trial at parameters that were chosen elsewhere and are being evaluated.
+
+        It is pending until it is told or cancelled, like one that was asked for.
+        """
+        unit = self.space.encode(params)
+        params = self.space.decode(unit)
+        hear = getattr(self.policy, "expect", None)  # a policy of the user's own may lack it
+        if hear is not None:
+            hear(unit)
+        number = self._ledger.append(unit, PENDING)
+        return Trial(number, params, unit if self.space.named else params)
+
     def tell(self, trial: Trial | int, value: Any) -> None:
         """Report the value of a trial, given itself or its number.
 

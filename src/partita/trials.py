@@ -53,6 +53,10 @@ class Ledger:
         self._states[number] = state
         self._values[number] = value
 
+    def move(self, number: int, unit: FloatArray) -> None:
+        """Put a trial at another point (D,)."""
+        self._units[number] = unit
+
     def unit(self, number: int) -> FloatArray:
         """The point (D,) of a trial, as it was appended."""
         return np.array(self._units[number])

@@ -79,6 +79,8 @@ class Policy(ABC):
     guarantee: str = "none"
     #: Whether it plays `Mixed` domains, which have parameters of several kinds, or a constraint.
     plays_mixed: ClassVar[bool] = False
+    #: Whether what is pending is looked up here alone, so that `expect` can add to it.
+    plans_from_pending: ClassVar[bool] = False
 
     def __init__(self, domain: Grid | Arms | Box | Mixed) -> None:
         if isinstance(domain, Mixed) and self.plays_mixed:
@@ -104,14 +106,21 @@ class Policy(ABC):
     def ask(self) -> FloatArray:
         """The next point to evaluate, (d,). Ask again before telling and this one stays pending."""
         site, x = self._propose()
-        word = x.tobytes()
-        entry = self._pending_points.get(word)
-        if entry is None:
-            self._pending_points[word] = [site, 1]
-        else:
-            entry[1] += 1
-        self._pending += 1
+        self._add_pending(x.tobytes(), site)
         return x
+
+    def expect(self, x: npt.ArrayLike) -> bool:
+        """Count a point as pending that was chosen elsewhere, as if `ask` had returned it.
+
+        False if the policy cannot: it takes no notice then, and the point may be told all the same.
+        """
+        point = _as_point(x)
+        if point.ndim != 1:
+            raise _wrong_shape(point, self.domain.dim)
+        site = self._site(point)
+        if self.plans_from_pending:
+            self._add_pending(point.tobytes(), site)
+        return self.plans_from_pending
 
     def tell(self, x: npt.ArrayLike, y: npt.ArrayLike) -> None:
         """Report the value y observed at x, or values (n,) at points (n, d).
@@ -181,6 +190,15 @@ class Policy(ABC):
         """A pending play of this site was cancelled."""
 
     # -- bookkeeping ------------------------------------------------------------------------------
+
+    def _add_pending(self, word: bytes, site: int) -> None:
+        """Begin a pending play of a point, given its bytes."""
+        entry = self._pending_points.get(word)
+        if entry is None:
+            self._pending_points[word] = [site, 1]
+        else:
+            entry[1] += 1
+        self._pending += 1
 
     def _settle(self, word: bytes) -> int | None:
         """End one pending play of a point, given its bytes: its site, or None if it has none."""

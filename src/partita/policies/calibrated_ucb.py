@@ -106,6 +106,7 @@ class CalibratedUCB(Policy):
 
     guarantee = "calibrated"
     plays_mixed = True
+    plans_from_pending = True
 
     def __init__(
         self,

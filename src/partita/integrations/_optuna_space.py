@@ -1,0 +1,130 @@
+"""Optuna's distributions as a space of Partita, and trials as points of it.
+
+Values are in Optuna's internal form: numbers as they are, choices by their number. Choices may then
+be of any kind, and a proposal is plain JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+
+from partita.errors import InvalidInput
+from partita.space import Categorical, Float, Integer, Space, Stepped
+
+#: Where a trial keeps what was proposed for it, a dict of values by name.
+PROPOSAL = "partita:proposal"
+
+SearchSpace = dict[str, BaseDistribution]
+
+
+def parameter_of(distribution: BaseDistribution) -> Float | Integer | Stepped | Categorical | None:
+    """A distribution as a parameter; None for one that Partita does not play.
+
+    That is one of a single value, or a range too narrow or too wide for floating point.
+    """
+    if distribution.single():
+        return None
+    try:
+        if isinstance(distribution, CategoricalDistribution):
+            return Categorical(tuple(range(len(distribution.choices))))
+        if isinstance(distribution, IntDistribution):
+            low, high = distribution.low, distribution.high
+            return Integer(
+                low, high, distribution.log, 1 if distribution.log else distribution.step
+            )
+        if isinstance(distribution, FloatDistribution):
+            if distribution.step is not None:
+                return Stepped(distribution.low, distribution.high, distribution.step)
+            return Float(distribution.low, distribution.high, distribution.log)
+    except InvalidInput:
+        pass
+    return None
+
+
+def check_search_space(given: object) -> SearchSpace:
+    """What can be played of the search space that a user gave."""
+    if not isinstance(given, Mapping) or not given:
+        raise InvalidInput(
+            f"search_space={given!r}: give a dict of names and distributions, such as "
+            '{"x": optuna.distributions.FloatDistribution(0, 1)}, or leave it out'
+        )
+    for name, distribution in given.items():
+        if not isinstance(name, str) or not isinstance(distribution, BaseDistribution):
+            raise InvalidInput(
+                f"search_space has {name!r}: {distribution!r}, which is no distribution: give one "
+                "such as optuna.distributions.FloatDistribution(0, 1)"
+            )
+    played = playable(given)
+    if not played:
+        raise InvalidInput(
+            f"search_space={given!r}: nothing in it varies. Give at least one parameter with two "
+            "values or more"
+        )
+    return played
+
+
+def playable(distributions: Mapping[str, BaseDistribution]) -> SearchSpace:
+    """Those that Partita plays, by name."""
+    return {
+        name: distribution
+        for name, distribution in sorted(distributions.items())
+        if parameter_of(distribution) is not None
+    }
+
+
+class Translation:
+    """A search space in both languages."""
+
+    def __init__(self, search_space: SearchSpace) -> None:
+        self.search_space = dict(search_space)
+        parameters = [parameter_of(distribution) for distribution in search_space.values()]
+        if not parameters or None in parameters:
+            raise AssertionError("a search space of playable distributions")
+        known = tuple(parameter for parameter in parameters if parameter is not None)
+        self.space = Space(tuple(search_space), known)
+        # Looked up once, as instance checks of Optuna's abstract classes are slow.
+        self._choices = {
+            name: distribution.choices
+            for name, distribution in search_space.items()
+            if isinstance(distribution, CategoricalDistribution)
+        }
+        self._whole = {
+            name
+            for name, distribution in search_space.items()
+            if isinstance(distribution, CategoricalDistribution | IntDistribution)
+        }
+
+    def external(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Values as an objective gets them."""
+        choices = self._choices
+        return {
+            name: choices[name][values[name]] if name in choices else values[name]
+            for name in self.search_space
+        }
+
+    def point(self, trial: Any, proposal: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Values of a trial, in the internal form; None if it is not a point of this space.
+
+        Where the objective did not ask for a parameter, what was proposed for it counts.
+        """
+        values: dict[str, Any] = {}
+        for name, distribution in self.search_space.items():
+            if name in trial.params:
+                try:
+                    value = distribution.to_internal_repr(trial.params[name])
+                except ValueError:
+                    return None
+                values[name] = int(value) if name in self._whole else value
+            elif name in proposal:
+                values[name] = proposal[name]
+            else:
+                return None
+        return values

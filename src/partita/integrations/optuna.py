@@ -1,0 +1,347 @@
+"""A sampler for Optuna: `optuna.create_study(sampler=PartitaSampler())`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from partita.errors import InvalidInput
+from partita.experiments.optional import MissingPackage
+from partita.kernels import Matern
+from partita.noise import Noise
+from partita.optimizer import Optimizer, Suggestion
+from partita.policies.base import check_flag, check_seed
+
+try:
+    from optuna.samplers import BaseSampler, RandomSampler
+    from optuna.trial import TrialState
+except ImportError as error:
+    raise MissingPackage(
+        f"Optuna is needed for this ({error}): pip install 'partita[optuna]'"
+    ) from error
+
+from ._optuna_model import Model
+from ._optuna_space import PROPOSAL, SearchSpace, Translation, check_search_space, playable
+from ._optuna_trials import Ended, TrialReader
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class PartitaSampler(BaseSampler):  # type: ignore[misc]
+    """Proposes parameters of Optuna trials by a policy of Partita, for noisy objectives.
+
+    It plays float, log, integer, stepped and categorical parameters of one objective. Parameters
+    outside the search space are sampled independently of all others, as in Optuna's own samplers.
+
+    Several workers may share a study through any of Optuna's storages. Each keeps a model of its
+    own, which it brings up to date before each trial: it reads new trials and those that had not
+    ended, never all of them. A proposal is stored with its trial, so that the other workers count
+    it as pending before the objective has asked for a single parameter.
+
+    A trial that is pruned counts with the last value it reported. One that fails is forgotten,
+    but its parameters are not proposed again. See docs/optuna.md.
+
+    Parameters
+    ----------
+    search_space : dict of distributions, optional
+        What to play. By default the parameters that all trials so far have in common.
+    seed : int, optional
+        The same seed gives the same trials, for one worker. By default each sampler is different.
+    n_evals, norm_bound, noise, kernel, delta, policy
+        As `partita.Optimizer` takes them. By default the policy learns what it needs.
+    independent_sampler : optuna.samplers.BaseSampler, optional
+        For parameters outside the search space, and for the first trial if that is not given. A
+        `RandomSampler` by default.
+    consider_pruned_trials : bool
+        Whether pruned trials count. If not, they are as failed ones.
+    store_proposals : bool
+        Whether to store a proposal with its trial, which is one more write to the storage. If not,
+        other workers count a trial as pending once it has asked for all its parameters.
+    warn_independent_sampling : bool
+        Whether to warn, once a parameter, if a parameter is outside the search space.
+    """
+
+    def __init__(
+        self,
+        search_space: SearchSpace | None = None,
+        *,
+        seed: int | None = None,
+        n_evals: int | None = None,
+        norm_bound: float | None = None,
+        noise: Noise | None = None,
+        kernel: Matern | None = None,
+        delta: float = 0.1,
+        policy: str | Callable[..., Any] | None = None,
+        independent_sampler: BaseSampler | None = None,
+        consider_pruned_trials: bool = True,
+        store_proposals: bool = True,
+        warn_independent_sampling: bool = True,
+    ) -> None:
+        self._given = None if search_space is None else check_search_space(search_space)
+        # Without a seed every sampler is different, as Optuna's are.
+        self._seed = secrets.randbits(64) if seed is None else check_seed(seed)
+        self._settings: dict[str, Any] = {
+            "n_evals": n_evals,
+            "norm_bound": norm_bound,
+            "noise": noise,
+            "kernel": kernel,
+            "delta": delta,
+            "policy": policy,
+        }
+        self._independent = independent_sampler
+        self._pruned = check_flag("consider_pruned_trials", consider_pruned_trials)
+        self._store = check_flag("store_proposals", store_proposals)
+        self._warn = check_flag("warn_independent_sampling", warn_independent_sampling)
+        if self._given is not None:  # settings that do not fit are refused here, not in a trial
+            Optimizer(Translation(self._given).space, seed=0, **self._settings)
+        self._warned: set[str] = set()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin in a process."""
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        self._random: RandomSampler | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        """Forget all that was read, to read it again."""
+        self._reader: TrialReader | None = None
+        self._model: Model | None = None
+        #: Distributions that all trials had in common so far, and what is played of them.
+        self._common: SearchSpace | None = None
+        self._inferred: SearchSpace = {}
+        self._read_for: int | None = None
+
+    # -- what Optuna calls ----------------------------------------------------------------------
+
+    def infer_relative_search_space(self, study: Any, trial: Any) -> SearchSpace:
+        """The search space given, or what trials that have ended had in common."""
+        _check_single(study)
+        if self._given is not None:
+            return dict(self._given)
+        with self._up_to(study, trial.number):
+            return dict(self._inferred)
+
+    def sample_relative(self, study: Any, trial: Any, search_space: SearchSpace) -> dict[str, Any]:
+        """Values of all parameters in the search space, chosen together."""
+        _check_single(study)
+        if not self._plays(search_space):
+            search_space = playable(search_space)
+        if not search_space:
+            return {}
+        with self._up_to(study, trial.number, search_space):
+            model, reader = self._model, self._reader
+            assert model is not None
+            assert reader is not None
+            point = model.propose(trial.number)
+            if point is None:
+                return {}
+            reader.started(trial.number)
+            if self._store:
+                study._storage.set_trial_system_attr(trial._trial_id, PROPOSAL, point)
+            return model.translation.external(point)
+
+    def sample_independent(
+        self, study: Any, trial: Any, param_name: str, param_distribution: Any
+    ) -> Any:
+        """A value of one parameter by itself."""
+        _check_single(study)
+        sampler = self._independent or self._random
+        if sampler is None:
+            self._random = sampler = RandomSampler(seed=self._seed_from(trial.number))
+        if self._warn and self._model is not None and param_name not in self._warned:
+            self._warned.add(param_name)
+            if param_name not in self._model.translation.search_space:
+                _LOGGER.warning(
+                    "Parameter %r of trial %d is not in every trial, or its range changes: it is "
+                    "sampled by itself, by %s. Give PartitaSampler a search_space, or "
+                    "warn_independent_sampling=False if this is meant.",
+                    param_name,
+                    trial.number,
+                    sampler,
+                )
+        return sampler.sample_independent(study, trial, param_name, param_distribution)
+
+    def after_trial(
+        self, study: Any, trial: Any, state: TrialState, values: Sequence[float] | None
+    ) -> None:
+        """Remember how a trial of this process ended, so that it need not be read."""
+        if self._independent is not None:
+            self._independent.after_trial(study, trial, state, values)
+        with self._lock:
+            if self._reader is None or not self._is_of(study):
+                return
+            self._reader.ended(
+                Ended(
+                    trial.number,
+                    trial.params,
+                    trial.distributions,
+                    trial.system_attrs,
+                    state,
+                    None if values is None else values[0],
+                )
+            )
+
+    def before_trial(self, study: Any, trial: Any) -> None:
+        """Tell the independent sampler."""
+        if self._independent is not None:
+            self._independent.before_trial(study, trial)
+
+    def reseed_rng(self) -> None:
+        """Reseed the independent sampler given; all else is shared by the process's threads."""
+        if self._independent is not None:
+            self._independent.reseed_rng()
+
+    # -- for users ------------------------------------------------------------------------------
+
+    def recommend(self, study: Any) -> Suggestion:
+        """The best parameters by what is known of a study, not by its luckiest value.
+
+        Returns
+        -------
+        Suggestion
+            `params`, and the objective's `mean`, `lower` and `upper` bound there.
+        """
+        with self._latest(study) as model:
+            return model.recommend()
+
+    def certificate(self, study: Any) -> float:
+        """How much better than the recommended parameters any others can still be."""
+        with self._latest(study) as model:
+            return model.optimizer.certificate()
+
+    @contextmanager
+    def _latest(self, study: Any) -> Iterator[Model]:
+        _check_single(study)
+        number = study._storage.get_n_trials(study._study_id)
+        with self._up_to(study, number):
+            self._read(number, all_running=True)
+        space = self._inferred if self._given is None else self._given
+        if not space:
+            raise InvalidInput(
+                "the study has no parameters that all its finished trials share: run some trials, "
+                "or give the sampler a search_space"
+            )
+        with self._up_to(study, number, space):
+            assert self._model is not None
+            yield self._model
+
+    # -- keeping up -----------------------------------------------------------------------------
+
+    @contextmanager
+    def _up_to(
+        self, study: Any, number: int, search_space: SearchSpace | None = None
+    ) -> Iterator[None]:
+        """With the trials of a study before this one taken in, and the lock held.
+
+        If a search space is given, the model is one of it.
+        """
+        if os.getpid() != self._process:  # a forked copy would propose what its parent does
+            self._begin()
+        with self._lock:
+            if not self._is_of(study):
+                self._forget()
+                self._reader = TrialReader(study._storage, study._study_id)
+            if search_space is not None and not self._plays(search_space):
+                self._model = self._new_model(study, number, search_space)
+                self._reader = TrialReader(study._storage, study._study_id)
+                self._read_for = None
+            if number != self._read_for:
+                self._read(number)
+            yield
+
+    def _read(self, number: int, all_running: bool = False) -> None:
+        assert self._reader is not None
+        try:
+            for trial in self._reader.news(number, all_running):
+                self._take(trial)
+        except BaseException:  # some trials may be taken in and others not
+            self._forget()
+            raise
+        self._read_for = number
+
+    def _new_model(self, study: Any, number: int, search_space: SearchSpace) -> Model:
+        return Model(
+            search_space,
+            direction=study.direction.name.lower(),
+            seed=self._seed_from(number),
+            settings=self._settings,
+            pruned=self._pruned,
+        )
+
+    def _plays(self, search_space: SearchSpace) -> bool:
+        return self._model is not None and self._model.translation.search_space == search_space
+
+    def _is_of(self, study: Any) -> bool:
+        reader = self._reader
+        return (
+            reader is not None
+            and reader.storage is study._storage
+            and reader.study_id == study._study_id
+        )
+
+    def _seed_from(self, number: int) -> int:
+        """A seed for what begins with this trial.
+
+        Workers with the same seed begin with different trials, so that they differ.
+        """
+        return int(np.random.SeedSequence([self._seed, number]).generate_state(1)[0])
+
+    def _take(self, trial: Any) -> None:
+        if trial.state == TrialState.COMPLETE or (
+            self._pruned and trial.state == TrialState.PRUNED
+        ):
+            _check_unconstrained(trial)
+            self._narrow(trial.distributions)
+        if self._model is not None:
+            self._model.take(trial)
+
+    def _narrow(self, distributions: SearchSpace) -> None:
+        """Keep what a trial that ended has in common with those before."""
+        if self._common is None:
+            self._common = dict(distributions)
+        else:
+            common = {
+                name: distribution
+                for name, distribution in self._common.items()
+                if distributions.get(name) == distribution
+            }
+            if len(common) == len(self._common):
+                return
+            self._common = common
+        self._inferred = playable(self._common)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Settings alone: a copy reads the study's trials, and has a model of its own."""
+        learned = {"_lock", "_process", "_random", "_reader", "_model"}
+        learned |= {"_common", "_inferred", "_read_for"}
+        return {name: value for name, value in self.__dict__.items() if name not in learned}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._begin()
+
+
+def _check_single(study: Any) -> None:
+    if study._is_multi_objective():
+        raise InvalidInput(
+            "the study has several objectives, and PartitaSampler plays one: use another sampler, "
+            "or return one number that weighs them"
+        )
+
+
+def _check_unconstrained(trial: Any) -> None:
+    if any(key.startswith("constraints") for key in trial.system_attrs):
+        raise InvalidInput(
+            f"trial {trial.number} has constraints, which PartitaSampler does not know: use "
+            "optuna.samplers.GPSampler or TPESampler, or raise optuna.TrialPruned() in the "
+            "objective where a constraint is broken"
+        )

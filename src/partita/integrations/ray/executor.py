@@ -1,0 +1,82 @@
+"""Evaluations as Ray tasks: `maximize(..., executor=RayExecutor())`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, wait
+from typing import Any
+
+import ray
+
+
+class RayExecutor(Executor):
+    """A `concurrent.futures.Executor` whose tasks run on a Ray cluster.
+
+    Parameters
+    ----------
+    **options
+        Those of a Ray task, such as `num_cpus=2`, `num_gpus=1` or `max_retries=0`.
+
+    Notes
+    -----
+    Connects to the cluster that `ray.init(...)` named, or starts a local one, as Ray tasks do. A
+    task whose worker dies is run again by Ray, three times unless `max_retries` says otherwise.
+
+    The first argument of `submit`, for `maximize` the user's function, is sent to the cluster once
+    and not with every task, so it may hold a data set. What changes in it later stays unseen.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        if not ray.is_initialized():
+            ray.init()
+        self._cpus = float(options.get("num_cpus", 1))
+        self._remote = ray.remote(_call)
+        if options:
+            self._remote = self._remote.options(**options)
+        self._sent: tuple[Any, Any] = (None, None)
+        self._pending: set[Future[Any]] = set()
+        self._closed = False
+
+    @property
+    def _max_workers(self) -> int:
+        """Tasks that the processors of the cluster run at once, where pools have this number."""
+        cpus = float(ray.cluster_resources().get("CPU", 1.0))
+        return max(int(cpus / self._cpus), 1) if self._cpus > 0 else max(int(cpus), 1)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Run `fn(*args, **kwargs)` as a task."""
+        if self._closed:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        if args and callable(args[0]):
+            if self._sent[0] is not args[0]:
+                self._sent = (args[0], ray.put(args[0]))
+            args = (self._sent[1], *args[1:])
+        reference = self._remote.remote(fn, *args, **kwargs)
+        future: Future[Any] = reference.future()
+        self._pending.add(future)
+
+        def ended(done: Future[Any]) -> None:
+            self._pending.discard(done)
+            if done.cancelled():  # Ray's future alone would leave the task running
+                ray.cancel(reference)
+
+        future.add_done_callback(ended)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take no more tasks. The cluster stays as it is."""
+        self._closed = True
+        pending = list(self._pending)
+        if cancel_futures:
+            for future in pending:
+                future.cancel()
+        if wait:  # not for those cancelled: Ray tells nobody of their end
+            _wait([future for future in pending if not future.cancelled()])
+
+
+#: `shutdown` has an argument of this name.
+_wait = wait
+
+
+def _call(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return fn(*args, **kwargs)

@@ -1,0 +1,414 @@
+"""Partita as a search algorithm of Ray Tune."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ray import cloudpickle
+from ray.tune.result import DEFAULT_METRIC
+from ray.tune.search import Searcher
+
+from partita._failures import Failures
+from partita._version import __version__
+from partita.errors import InvalidInput, VersionMismatch
+from partita.kernels import Matern
+from partita.noise import Noise
+from partita.optimizer import Optimizer, Suggestion, Trial, as_value
+from partita.policies.base import check_seed
+
+from .space import TuneSpace, from_config, from_space
+
+logger = logging.getLogger(__name__)
+
+#: The form of a saved searcher; raised by one whenever it changes. A newer one is refused.
+FORMAT = 1
+
+
+class Running(NamedTuple):
+    """What a trial of Tune's evaluates: one of ours, or a point of its own (`trial` is None)."""
+
+    params: dict[str, Any]
+    trial: Trial | None
+
+
+class PartitaSearch(Searcher):  # type: ignore[misc]
+    """A searcher for `tune.TuneConfig(search_alg=...)`.
+
+    Parameters
+    ----------
+    space : dict, optional
+        Parameters of our own kind, `{"lr": (1e-4, 1e-1, "log")}`, or of Ray's,
+        `{"lr": tune.loguniform(1e-4, 1e-1)}`, nested if need be. If not given, it is the
+        `param_space` of the Tuner, in which all that is no domain of Ray's is constant.
+    metric, mode
+        What to optimise, a name, and how, "min" or "max". If not given, those of `TuneConfig`,
+        which Ray passes on only together with a `param_space`.
+    points_to_evaluate : list of configurations, optional
+        Those to begin with.
+    evaluated_rewards : list of numbers, optional
+        Their values, if these are known; then they are not run again.
+    seed : int
+        The same seed and the same results in the same order give the same suggestions.
+    n_evals : int, optional
+        Trials planned; `num_samples` of the `TuneConfig` if not given.
+    norm_bound, noise, kernel, delta, policy
+        As for `partita.Optimizer`.
+    feasible : function, optional
+        Called with a configuration (its parameters, without constants); True where it may be run.
+        At the top of a module: it is saved with the run.
+
+    Notes
+    -----
+    What a trial reports last is its value; what it reports before is not looked at. A trial that a
+    scheduler stops early counts with what it had reported last, as with Ray's other searchers.
+    A trial that fails, or reports no finite number, is a failed evaluation: near such trials others
+    are suggested instead. Tune counts it among its `num_samples`.
+
+    A searcher that has been in a run before, or was restored, goes on from what it knows if it is
+    given to a Tuner with the same space.
+    """
+
+    _metric: str | None
+    _mode: str | None
+
+    def __init__(
+        self,
+        space: Any = None,
+        metric: str | None = None,
+        mode: str | None = None,
+        *,
+        points_to_evaluate: Sequence[Mapping[str, Any]] | None = None,
+        evaluated_rewards: Sequence[float] | None = None,
+        seed: int = 0,
+        n_evals: int | None = None,
+        norm_bound: float | None = None,
+        noise: Noise | None = None,
+        kernel: Matern | None = None,
+        delta: float = 0.1,
+        policy: str | Callable[..., Any] | None = None,
+        feasible: Callable[[dict[str, Any]], Any] | None = None,
+    ) -> None:
+        _check_metric(metric, mode)
+        super().__init__(metric=metric, mode=mode)
+        self._settings: dict[str, Any] = {
+            "seed": check_seed(seed),
+            "n_evals": n_evals,
+            "norm_bound": norm_bound,
+            "noise": noise,
+            "kernel": kernel,
+            "delta": delta,
+            "policy": policy,
+        }
+        self._feasible = _check_feasible(feasible)
+        self._first = _check_first(points_to_evaluate, evaluated_rewards)
+        self._tune_space: TuneSpace | None = None
+        self._optimizer: Optimizer | None = None
+        self._failures: Failures | None = None
+        self._limit: int | None = None
+        self._running: dict[str, Running] = {}
+        self._failed: dict[str, dict[str, Any]] = {}
+        if space is not None:
+            self._tune_space = from_space(space, self._feasible)
+            self._begin_if_ready()
+
+    # -- what Ray Tune calls -------------------------------------------------------------------
+
+    def set_search_properties(
+        self, metric: str | None, mode: str | None, config: Mapping[str, Any], **spec: Any
+    ) -> bool:
+        """Take what the Tuner knows: metric, mode, space, number of samples."""
+        _check_metric(metric or self._metric, mode or self._mode)
+        found = from_config(config, self._feasible)
+        if found is not None and self._tune_space is not None and found != self._tune_space:
+            return False  # Tune says that there are two spaces
+        self._check_same("mode", mode, self._mode)
+        self._check_same("metric", metric, self._metric)
+        self._metric, self._mode = metric or self._metric, mode or self._mode
+        if found is not None:
+            self._tune_space = found
+        samples = spec.get("num_samples")
+        if self._settings["n_evals"] is None and isinstance(samples, int) and samples > 0:
+            self._settings["n_evals"] = samples
+        for trial_id in list(self._running):  # of an earlier run: they will never end
+            self._drop(trial_id)
+        if self._optimizer is not None and not len(self._optimizer.trials):
+            self._optimizer = None  # nothing is lost, and it learns of the number of samples
+        self._begin_if_ready()
+        return True
+
+    def set_max_concurrency(self, max_concurrent: int) -> bool:
+        """Take the limit of a `ConcurrencyLimiter`, which then passes everything on.
+
+        Otherwise it would keep the values of trials to itself that it does not know, such as failed
+        ones that a restored run makes again.
+        """
+        self._limit = max_concurrent
+        return True
+
+    def suggest(self, trial_id: str) -> dict[str, Any] | None:
+        """The configuration of a new trial, or None while there are as many as there may be."""
+        self._begin_if_ready()
+        optimizer, tune_space = self.optimizer, self._tune_space
+        assert tune_space is not None
+        if trial_id not in self._running:
+            if self._limit is not None and len(self._running) >= self._limit:
+                return None
+            self._running[trial_id] = self._next(optimizer, tune_space)
+        return tune_space.config(self._running[trial_id].params)
+
+    def on_trial_complete(
+        self, trial_id: str, result: Mapping[str, Any] | None = None, error: bool = False
+    ) -> None:
+        """Take in how a trial ended."""
+        value = None if error else self._value(trial_id, result)
+        if value is not None and self._take(trial_id, value, result or {}):
+            return
+        if trial_id not in self._running:
+            return
+        if error or result:
+            self._fail(trial_id)
+        else:  # stopped before it began
+            self._drop(trial_id)
+
+    def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
+        """Nothing: the last result counts, and comes with `on_trial_complete`."""
+
+    def add_evaluated_point(
+        self,
+        parameters: Mapping[str, Any],
+        value: float,
+        error: bool = False,
+        pruned: bool = False,
+        intermediate_values: list[float] | None = None,
+    ) -> None:
+        """Report a value known from elsewhere, at a configuration of the space."""
+        optimizer, tune_space = self.optimizer, self._tune_space
+        assert tune_space is not None
+        params = tune_space.params(parameters)
+        if error:
+            optimizer.space.encode(params)
+            self._memory.failed(params, None)
+        else:
+            optimizer.add(params, value)
+            self._memory.succeeded(params)
+
+    def save(self, checkpoint_path: str) -> None:
+        """Write all that it knows to a file. Tune does so by itself during a run."""
+        content = cloudpickle.dumps(
+            {"partita_search": FORMAT, "version": __version__, "state": self.__dict__}
+        )
+        Path(checkpoint_path).write_bytes(content)
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Read what `save` wrote, in place of all that it knows.
+
+        The file is unpickled, which runs code that it names: give files of your own only.
+        """
+        try:
+            content = pickle.loads(Path(checkpoint_path).read_bytes())
+            form, state = content["partita_search"], content["state"]
+        except OSError:
+            raise
+        except Exception as error:  # whatever damaged files do to pickle
+            raise InvalidInput(
+                f"{checkpoint_path} is no file that PartitaSearch.save wrote, or it is damaged "
+                f"({type(error).__name__}: {error})"
+            ) from error
+        if form != FORMAT:
+            raise VersionMismatch(
+                f"{checkpoint_path} was written in form {form!r} by Partita "
+                f"{content.get('version')}, but this one reads form {FORMAT}: upgrade it"
+            )
+        limit = self._limit
+        self.__dict__.clear()
+        self.__dict__.update(state)
+        if limit is not None:  # of the limiter around this one
+            self._limit = limit
+
+    # -- answers -------------------------------------------------------------------------------
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """The optimiser underneath; its parameters are named by their paths, "model/depth"."""
+        if self._optimizer is None:
+            self._explain_what_is_missing()
+        assert self._optimizer is not None
+        return self._optimizer
+
+    def recommend(self) -> Suggestion:
+        """The best configuration by all that is known, not by the luckiest value."""
+        found = self.optimizer.recommend()
+        assert self._tune_space is not None
+        return found._replace(params=self._tune_space.config(found.params))
+
+    def certificate(self) -> float:
+        """How much better than the recommended configuration any other can still be."""
+        return self.optimizer.certificate()
+
+    # -- inside --------------------------------------------------------------------------------
+
+    def _begin_if_ready(self) -> None:
+        if self._optimizer is not None or self._tune_space is None or not self._mode:
+            return
+        optimizer = Optimizer(
+            self._tune_space.space,
+            direction="minimize" if self._mode == "min" else "maximize",
+            **self._settings,
+        )
+        waiting: list[tuple[Mapping[str, Any], float | None]] = []
+        for point, value in self._first:
+            params = self._tune_space.params(point)
+            if value is not None:
+                optimizer.add(params, value)
+                continue
+            if not optimizer.space.allows(optimizer.space.decode(optimizer.space.encode(params))):
+                raise InvalidInput(f"points_to_evaluate: feasible does not allow {dict(point)!r}")
+            waiting.append((point, None))
+        self._optimizer, self._first = optimizer, waiting
+        self._failures = Failures(optimizer, self._settings["seed"])
+        if self._metric is None:
+            self._metric = DEFAULT_METRIC
+
+    @property
+    def _memory(self) -> Failures:
+        assert self._failures is not None
+        return self._failures
+
+    def _next(self, optimizer: Optimizer, tune_space: TuneSpace) -> Running:
+        if self._first:
+            return Running(tune_space.params(self._first.pop(0)[0]), None)
+        trial = optimizer.ask()
+        if self._memory.any:
+            params = self._memory.instead(trial)
+            if params is not None:
+                self._memory.hold(trial)
+                return Running(params, None)
+        return Running(trial.params, trial)
+
+    def _value(self, trial_id: str, result: Mapping[str, Any] | None) -> float | None:
+        """The metric in a result, or None if there is none that can be used."""
+        metric = str(self._metric)
+        if not result or metric not in result:
+            return None
+        try:
+            return as_value(result[metric])
+        except InvalidInput as error:
+            logger.warning("trial %s counts as failed, %s: %s", trial_id, metric, error)
+            return None
+
+    def _take(self, trial_id: str, value: float, result: Mapping[str, Any]) -> bool:
+        """Learn a value; whether that was possible."""
+        running = self._running.get(trial_id)
+        try:
+            if running is None:
+                self._take_stray(trial_id, value, result)
+                return True
+            if running.trial is None:
+                self.optimizer.add(running.params, value)
+            else:
+                self.optimizer.tell(running.trial, value)
+        except InvalidInput as error:  # a number, but too large for any policy
+            logger.warning("trial %s counts as failed: %s", trial_id, error)
+            return False
+        del self._running[trial_id]
+        self._memory.succeeded(running.params)
+        return True
+
+    def _take_stray(self, trial_id: str, value: float, result: Mapping[str, Any]) -> None:
+        """Learn the value of a trial that had failed, or that another searcher had suggested.
+
+        Tune runs such trials when a run is restored: failed ones again, if asked, and those that
+        began after the searcher was saved for the last time. Its results carry configurations.
+        """
+        params = self._failed.pop(trial_id, None)
+        if params is None:
+            assert self._tune_space is not None
+            prefix = "config/"
+            config = {
+                name.removeprefix(prefix): setting
+                for name, setting in result.items()
+                if name.startswith(prefix)
+            }
+            params = self._tune_space.params(config or result.get("config", {}))
+        self.optimizer.add(params, value)
+        self._memory.succeeded(params)
+
+    def _fail(self, trial_id: str) -> None:
+        running = self._running.pop(trial_id)
+        self._failed[trial_id] = running.params
+        self._memory.failed(running.params, running.trial)
+
+    def _drop(self, trial_id: str) -> None:
+        """Forget a trial that neither failed nor has a value."""
+        running = self._running.pop(trial_id)
+        if running.trial is not None:
+            self.optimizer.cancel(running.trial)
+
+    def _check_same(self, name: str, given: str | None, own: str | None) -> None:
+        """Refuse another goal than that of the values it knows."""
+        if self._optimizer is not None and self._optimizer.n_told and given and given != own:
+            raise InvalidInput(
+                f"{name}={given!r}: this searcher has learned with {name}={own!r}. Give the same, "
+                "or make a new searcher"
+            )
+
+    def _explain_what_is_missing(self) -> None:
+        if self._tune_space is None:
+            raise InvalidInput(
+                "there is no space to search: give PartitaSearch a space, or the Tuner a "
+                "param_space with parameters such as tune.uniform(0, 1)"
+            )
+        raise InvalidInput(
+            'mode is not given: give PartitaSearch(metric="loss", mode="min"), or the same to '
+            "TuneConfig together with a param_space"
+        )
+
+    def __repr__(self) -> str:
+        what = repr(self._optimizer) if self._optimizer is not None else "not begun"
+        return f"PartitaSearch(metric={self._metric!r}, mode={self._mode!r}: {what})"
+
+
+# -- checks ----------------------------------------------------------------------------------------
+
+
+def _check_metric(metric: object, mode: object) -> None:
+    if metric is not None and not isinstance(metric, str):
+        raise InvalidInput(f"metric={metric!r}: give one name, one thing can be optimised")
+    if mode is not None and mode not in ("min", "max"):
+        raise InvalidInput(f'mode={mode!r}: give "min" or "max"')
+
+
+def _check_feasible(feasible: Any) -> Any:
+    if feasible is None:
+        return None
+    if not callable(feasible):
+        raise InvalidInput(f"feasible={feasible!r}: give a function of a configuration")
+    try:
+        pickle.dumps(feasible)
+    except Exception as error:
+        raise InvalidInput(
+            f"feasible={feasible!r} cannot be saved with the run ({error}): define it at the top "
+            "of a module, not as a lambda or inside a function"
+        ) from error
+    return feasible
+
+
+def _check_first(
+    points: Sequence[Mapping[str, Any]] | None, values: Sequence[float] | None
+) -> list[tuple[Mapping[str, Any], float | None]]:
+    known = list(points or [])
+    for point in known:
+        if not isinstance(point, Mapping):
+            raise InvalidInput(f"points_to_evaluate: {point!r} is no configuration, give dicts")
+    if values is None:
+        return [(point, None) for point in known]
+    if len(values) != len(known):
+        raise InvalidInput(
+            f"evaluated_rewards has {len(values)} values for {len(known)} points_to_evaluate: "
+            "give one each"
+        )
+    return [(point, as_value(value)) for point, value in zip(known, values, strict=True)]
