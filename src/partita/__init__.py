@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .policies.sup_lin_ucb import SupLinUCB
     from .policies.uniform import UniformSampling
     from .space import Space
+    from .study import Study
 
 _HOME = {
     "Arms": "domains",
@@ -77,6 +78,7 @@ _HOME = {
     "SupLinUCB": "policies.sup_lin_ucb",
     "UniformSampling": "policies.uniform",
     "Space": "space",
+    "Study": "study",
 }
 
 _MODULES = ("experiments", "problems", "testing", "theory")
@@ -110,6 +112,7 @@ __all__ = [
     "Recommendation",
     "Space",
     "StoSOO",
+    "Study",
     "SubGaussian",
     "Suggestion",
     "SupKernelUCB",

@@ -102,7 +102,9 @@ class Run:
         self._failures = failures
         self._own = 0
         self.pending: dict[int, Proposal] = {}
-        self.n_told = self.n_failed = 0
+        #: A study that is resumed has values already, and may get some from other processes.
+        self.n_told = optimizer.n_told
+        self.n_failed = 0
         self.errors: list[BaseException] = []
         self.failed_params: list[Any] = []
         self.checkpoints: list[Checkpoint] = []
@@ -173,7 +175,7 @@ class Run:
         return proposal.number
 
     def _learned(self, proposal: Proposal) -> None:
-        self.n_told += 1
+        self.n_told = self.optimizer.n_told
         self._failures.succeeded(proposal.params)
         if self.n_told >= self._next_checkpoint:
             self.checkpoint()
@@ -186,8 +188,9 @@ class Run:
     def _stop_after(self, proposal: Proposal, value: float) -> Stop | None:
         if self._callback is not None and self._called_off(proposal, value):
             return Stop(CALLBACK, True, "The callback ended the run.")
-        if self.n_told == self.limits.n_evals:
-            return Stop(DONE, True, "All evaluations were made.")
+        ended = self.all_made()
+        if ended is not None:
+            return ended
         tolerance = self.limits.tolerance
         if tolerance is not None and self.n_told >= self._next_certificate:
             self._next_certificate = self.n_told + max(1, self.n_told // CERTIFICATE_EVERY)
@@ -196,6 +199,12 @@ class Run:
             if certificate <= tolerance:
                 return Stop(TOLERANCE, True, "The certificate is within the tolerance.")
         return self.time_up()
+
+    def all_made(self) -> Stop | None:
+        """Whether there are as many values as were wanted."""
+        if self.limits.n_evals is not None and self.n_told >= self.limits.n_evals:
+            return Stop(DONE, True, "All evaluations were made.")
+        return None
 
     def time_up(self) -> Stop | None:
         """Whether the time is up."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import os
 from concurrent.futures import Executor
-from typing import Any, Literal
+from contextlib import AbstractContextManager, nullcontext
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, Union, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +29,13 @@ from ._loop import (
 from ._meter import Meter
 from .errors import InvalidInput
 from .optimizer import Optimizer
-from .result import History, Result
+from .result import Checkpoint, History, Result
 
+if TYPE_CHECKING:
+    from .study import Study
+
+#: A study that keeps the run: open, by the name of its file, or none.
+StudyLike = Union["Study", str, PathLike[str], None]
 Catch = type[BaseException] | tuple[type[BaseException], ...]
 
 
@@ -47,6 +54,7 @@ def optimise(
     progress: bool | None,
     catch: Catch,
     seed: int,
+    study: StudyLike = None,
     first: npt.NDArray[np.float64] | None = None,
     **settings: Any,
 ) -> Result:
@@ -58,13 +66,15 @@ def optimise(
     limits = _limits(n_evals, max_seconds, tolerance, callback)
     width = _width(executor, in_flight, batch)
     caught = _caught(catch)
-    optimizer = Optimizer(space, direction=direction, seed=seed, n_evals=n_evals, **settings)
+    settings |= {"direction": direction, "seed": seed, "n_evals": n_evals}
+    optimizer, underway, earlier = _player(study, space, settings)
     meter = Meter(optimizer, n_evals, max_seconds, _check_progress(progress))
-    with Interrupts() as interrupts:
+    with underway, Interrupts() as interrupts:
         failures = Failures(optimizer, seed)
         run = Run(optimizer, limits, callback, caught, meter, interrupts, failures)
+        run.checkpoints += earlier
         try:
-            stop = _first(run, f, first)
+            stop = run.all_made() or _first(run, f, first)
             if stop is None and executor is None:
                 stop = one_at_a_time(run, f)
             elif stop is None:
@@ -78,6 +88,19 @@ def optimise(
             meter.close()
             dropped = run.finish()
         return _result(run, stop, dropped)
+
+
+def _player(
+    study: StudyLike, space: Any, settings: dict[str, Any]
+) -> tuple[Optimizer, AbstractContextManager[None], list[Checkpoint]]:
+    """What asks and tells, a context in which its trials are ours, and what was known before."""
+    if study is None:
+        return Optimizer(space, **settings), nullcontext(), []
+    from .study.resume import earlier, resumed, underway
+
+    opened = resumed(study, space, settings)
+    # It has all methods of an Optimizer that a run needs.
+    return cast(Optimizer, opened), underway(opened, study), earlier(opened)
 
 
 def _first(run: Run, f: Function, x: npt.NDArray[np.float64] | None) -> Stop | None:

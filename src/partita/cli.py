@@ -11,6 +11,7 @@ from ._version import __version__
 from .errors import PartitaError
 from .experiments import command as reproduce
 from .experiments import compare_command as compare
+from .study import command as study
 from .theory import command as theory
 
 
@@ -22,6 +23,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"partita {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     minimize_command.add_parsers(commands)
+    study.add_parsers(commands)
     demo = commands.add_parser("demo", help="π-GP-UCB on one of the paper's synthetic functions")
     demo.add_argument("--dim", type=int, default=2, choices=(1, 2, 3), help="dimensions (2)")
     demo.add_argument("--horizon", type=int, default=10_000, help="evaluations (10000)")

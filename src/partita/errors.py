@@ -30,6 +30,14 @@ class EvaluationFailed(PartitaError, RuntimeError):
     """Every evaluation of the user's function failed. Its first error is the cause."""
 
 
+class StudyError(PartitaError, OSError):
+    """The file of a study cannot be used, read or written. The message says why."""
+
+
+class StudyLocked(StudyError, TimeoutError):
+    """Another process kept the file of a study locked for too long."""
+
+
 class TheoryWarning(UserWarning):
     """A setting or an observation lies outside what the guarantees are proven for."""
 

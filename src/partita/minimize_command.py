@@ -80,6 +80,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add("--noise", type=float, metavar="L", help="noise is L-sub-Gaussian: its deviation, or more")
     add("--kernel", metavar="NU:LENGTHSCALE", help="a Matérn kernel, such as 1.5:0.2")
     add("--delta", type=float, default=0.1, metavar="P", help="chance that a bound fails (0.1)")
+    add("--study", metavar="FILE", help="keep the run in a file: the same command resumes it")
     add("--plot", metavar="FILE", help="draw the result into a .png, .svg or .pdf file")
     add("--json", action="store_true", help="print the result as JSON")
     add("--quiet", action="store_true", help="no progress bar")
@@ -111,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _optimise(options: argparse.Namespace) -> int:
     spec, template = _read(options)
-    plot = None if options.plot is None else _check_plot(options.plot)
+    plot = None if options.plot is None else check_plot(options.plot)
     program = Program(template, options.timeout)
     try:
         with _handling(("SIGTERM", "SIGHUP"), _as_ctrl_c, only_default=True):
@@ -158,11 +159,12 @@ def _run(options: argparse.Namespace, spec: Mapping[str, Any], program: Program)
             policy=options.policy,
             norm_bound=options.norm_bound,
             noise=None if options.noise is None else SubGaussian(options.noise),
-            kernel=None if options.kernel is None else _kernel(options.kernel),
+            kernel=None if options.kernel is None else read_kernel(options.kernel),
             delta=options.delta,
             executor=pool,
             in_flight=options.jobs,
             progress=False if options.quiet else None,
+            study=options.study,
         )
     finally:
         with _handling(_INTERRUPTS, signal.SIG_IGN):  # an impatient second Ctrl-C loses nothing
@@ -223,7 +225,8 @@ def _read(options: argparse.Namespace) -> tuple[dict[str, Any], Template]:
     return spec, template
 
 
-def _kernel(text: str) -> Matern:
+def read_kernel(text: str) -> Matern:
+    """The kernel that --kernel names."""
     from .kernels import Matern
 
     try:
@@ -233,7 +236,7 @@ def _kernel(text: str) -> Matern:
     return Matern(nu=nu, lengthscale=lengthscale)
 
 
-def _check_plot(text: str) -> Path:
+def check_plot(text: str) -> Path:
     """The file a plot goes to, refused now if it could not be written at the end of a long run."""
     from .experiments.optional import require
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ._evaluate import Function
 from ._loop import Callback, Evaluation
-from ._running import Catch, optimise
+from ._running import Catch, StudyLike, optimise
 from ._scipy import scipy_method
 from .kernels import Matern
 from .noise import Noise
@@ -37,6 +37,7 @@ def maximize(
     batch: int = 1,
     progress: bool | None = None,
     catch: Catch = Exception,
+    study: StudyLike = None,
 ) -> Result:
     """Maximise a noisy function.
 
@@ -71,8 +72,8 @@ def maximize(
         Called as f is; True where f may be evaluated.
     executor
         Any `concurrent.futures.Executor`: threads, processes, Dask's
-        `client.get_executor(pure=False)`. Evaluations are asynchronous: whichever ends first is
-        told first and another begun. It is not shut down.
+        `client.get_executor(pure=False)`, `partita.integrations.ray.RayExecutor()`. Evaluations are
+        asynchronous: whichever ends first is told first and another begun. It is not shut down.
     in_flight
         Tasks under way at a time; as many as the executor has workers if not given.
     batch
@@ -82,6 +83,9 @@ def maximize(
     catch
         Errors of f that count as a failed evaluation; others end the run and are raised. `()` to
         see the first of them.
+    study
+        A file such as "tune.db", or an open `Study`, that keeps the run: killed or ended, the same
+        call resumes it. `n_evals` then counts all values of the study, so a larger one goes on.
 
     Returns
     -------
@@ -123,6 +127,7 @@ def minimize(
     batch: int = 1,
     progress: bool | None = None,
     catch: Catch = Exception,
+    study: StudyLike = None,
 ) -> Result:
     """Minimise a noisy function: see `maximize`, which this mirrors."""
     return optimise("minimize", **locals())

@@ -1,0 +1,94 @@
+"""The trials of a study as a table: CSV, or Parquet."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from partita.errors import InvalidInput
+from partita.experiments.optional import require
+
+if TYPE_CHECKING:
+    from .study import Study
+
+ENDINGS = (".csv", ".parquet")
+
+
+def columns(study: Study) -> dict[str, list[Any]]:
+    """The trials, a column each: number, state, value, asked, ended, and the parameters.
+
+    Times are of UTC. Parameters that are called like one of the first five have `param_` before
+    their name; those of an array are x0, x1, …
+    """
+    times = study._store.rows("SELECT kind, trial, time FROM events ORDER BY seq")
+    trials, expired = study.trials, set(study.expired)
+    asked: dict[int, datetime] = {}
+    ended: dict[int, datetime] = {}
+    for kind, number, seconds in times:
+        when = datetime.fromtimestamp(seconds, UTC)
+        if kind in ("ask", "add"):
+            asked[number] = when
+        if kind in ("tell", "add", "cancel", "expire"):
+            ended[number] = when
+    numbers = trials.numbers.tolist()
+    states = ["expired" if n in expired else s for n, s in zip(numbers, trials.states, strict=True)]
+    table: dict[str, list[Any]] = {
+        "number": numbers,
+        "state": states,
+        "value": [None if np.isnan(v) else v for v in trials.values.tolist()],
+        "asked": [asked.get(n) for n in numbers],
+        "ended": [ended.get(n) for n in numbers],
+    }
+    found = trials.params
+    if study.space.names is not None:
+        for name in study.space.names:
+            key = f"param_{name}" if name in table else name
+            table[key] = [row[name] for row in found]
+    else:
+        for i, column in enumerate(found.T.tolist()):
+            table[f"x{i}"] = column
+    return table
+
+
+def export(study: Study, path: str | PathLike[str]) -> None:
+    """Write the trials of a study to a file that ends in .csv or .parquet."""
+    target = Path(path)
+    if target.suffix not in ENDINGS:
+        raise InvalidInput(f"{target}: give a name that ends in {' or '.join(ENDINGS)}")
+    if not target.parent.is_dir():
+        raise InvalidInput(f"{target}: there is no folder {target.parent}")
+    if target.suffix == ".csv":
+        with target.open("w", newline="", encoding="utf-8") as file:
+            write_csv(study, file)
+        return
+    arrow, parquet = require("pyarrow"), require("pyarrow.parquet")
+    table = {name: _typed(column) for name, column in columns(study).items()}
+    parquet.write_table(arrow.table(table), target)
+
+
+def write_csv(study: Study, file: IO[str]) -> None:
+    """Write the trials of a study as CSV; what there is not yet is empty."""
+    table = columns(study)
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(table)
+    writer.writerows(map(_texts, zip(*table.values(), strict=True)))
+
+
+def _texts(row: Iterable[Any]) -> list[Any]:
+    return [v.isoformat() if isinstance(v, datetime) else v for v in row]
+
+
+def _typed(column: list[Any]) -> list[Any]:
+    """A column of one type: words where choices are of several."""
+    kinds = {type(v) for v in column if v is not None}
+    return column if len(kinds) <= 1 or kinds == {int, float} else list(map(_word, column))
+
+
+def _word(value: Any) -> str | None:
+    return None if value is None else str(value)

@@ -1,0 +1,82 @@
+"""Which runs of `maximize` and `minimize` are under way, and which ended without a word.
+
+A run is named by the machine's start, its process and a number in it. Only where the name proves
+that a run has ended is it taken for dead; one in another container is left alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from pathlib import Path
+
+_numbers = itertools.count()
+#: Runs of this process that are under way.
+_running: set[str] = set()
+
+
+def begin() -> str:
+    """The name of a new run of this process."""
+    name = "/".join([_boot(), _namespace(), str(os.getpid()), _start(os.getpid()) or ""])
+    name = f"{name}/{next(_numbers)}"
+    _running.add(name)
+    return name
+
+
+def end(name: str) -> None:
+    """A run of this process has ended."""
+    _running.discard(name)
+
+
+def is_dead(name: str) -> bool:
+    """Whether a run has surely ended."""
+    parts = name.split("/")
+    if len(parts) != 5 or not parts[2].isdigit():
+        return False
+    boot, namespace, pid, start, _ = parts
+    if boot != _boot():
+        return True
+    if namespace != _namespace():
+        return False
+    if pid == str(os.getpid()) and start == (_start(os.getpid()) or ""):
+        return name not in _running
+    return not _exists(int(pid), start)
+
+
+def _exists(pid: int, start: str) -> bool:
+    if Path("/proc/self/stat").exists():
+        return _start(pid) == start
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _start(pid: int) -> str | None:
+    """When a process was started, in ticks since the machine was; None if it has ended."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else fields[19]
+
+
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def _namespace() -> str:
+    """The space of process numbers that this process is in: containers have their own."""
+    try:
+        return str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        return ""

@@ -1,0 +1,234 @@
+"""What a study is about: written once, when it begins, and compared when it is opened again.
+
+Functions cannot be stored. A constraint, or a policy of the user's own, is noted as being there and
+must be given again. Only policies of our own are ever looked up by a name found in a file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from partita import noise as noises
+from partita._checks import as_positive
+from partita._version import __version__
+from partita.errors import InvalidInput, StudyError
+from partita.kernels import Matern
+from partita.noise import sub_gaussian_constant
+from partita.optimizer import Optimizer
+from partita.policies.base import check_choice, check_delta, check_horizon, check_scale, check_seed
+from partita.space import Space, as_space
+
+#: Noise that is stored as it is; any other as `SubGaussian` of its constant.
+_NOISES = {
+    kind.__name__: kind
+    for kind in (
+        noises.Uniform,
+        noises.Gaussian,
+        noises.Bounded,
+        noises.Bernoulli,
+        noises.SubGaussian,
+    )
+}
+#: Settings that may differ when a study is opened again: plans change.
+_FREE = ("n_evals",)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a study, each as JSON has it.
+
+    Attributes
+    ----------
+    space
+        As `Space.to_json` writes it.
+    constrained
+        Whether there is a `feasible`, which is not stored.
+    policy
+        None for the usual one, or a name of the registry with settings in brackets.
+    own_policy
+        What a policy of the user's own is called, which is not stored.
+    """
+
+    space: str
+    direction: str = "minimize"
+    seed: int = 0
+    n_evals: int | None = None
+    norm_bound: float | None = None
+    noise: dict[str, Any] | None = None
+    kernel: dict[str, Any] | None = None
+    delta: float = 0.1
+    policy: str | None = None
+    own_policy: str | None = None
+    constrained: bool = False
+    expire_after: float | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Settings:
+        """Settings for a new study, from what the user gave, checked."""
+        return cls(**_as_json(given))
+
+    def differences(self, given: Mapping[str, Any]) -> list[str]:
+        """Where what the user gives now differs, a line each; what is None is not given."""
+        lines = []
+        for name, value in _as_json(given).items():
+            own = getattr(self, name)
+            if name in _FREE or value == own:
+                continue
+            show = Space.from_json if name == "space" else _itself
+            lines.append(f"{name} is {show(own)!r} there, but {show(value)!r} was given")
+        return lines
+
+    def build(
+        self, feasible: Callable[..., Any] | None, policy: str | Callable[..., Any] | None
+    ) -> Optimizer:
+        """The optimizer at the beginning of the study."""
+        return Optimizer(
+            Space.from_json(self.space, feasible),
+            direction=self.direction,  # type: ignore[arg-type]  # checked when it was given
+            seed=self.seed,
+            n_evals=self.n_evals,
+            norm_bound=self.norm_bound,
+            noise=None if self.noise is None else _noise(self.noise),
+            kernel=None if self.kernel is None else Matern(**self.kernel),
+            delta=self.delta,
+            policy=policy if self.own_policy is not None else self.policy,
+        )
+
+    def missing(self, feasible: object, policy: object) -> str | None:
+        """What must be given again, for it cannot be stored; None if nothing is missing."""
+        if self.constrained and feasible is None:
+            return "it has a constraint, which is not stored: give feasible again"
+        if self.own_policy is not None and policy is None:
+            return (
+                f"it is played by a policy of your own, {self.own_policy}, which is not stored: "
+                "give policy again"
+            )
+        return None
+
+    # -- as text -------------------------------------------------------------------------------
+
+    def to_meta(self) -> dict[str, str]:
+        """The settings as rows of the table `meta`, with a checksum."""
+        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
+        return {"settings": text, "checksum": _digest(text), "written_by": __version__}
+
+    @classmethod
+    def from_meta(cls, meta: Mapping[str, str], path: object) -> Settings:
+        """The settings that `to_meta` wrote."""
+        text = meta.get("settings", "")
+        try:
+            if _digest(text) != meta["checksum"]:
+                raise ValueError("the checksum differs")
+            settings = cls(**json.loads(text))
+            if settings.policy is not None:
+                _check_ours(settings.policy)
+        except (KeyError, TypeError, ValueError) as error:
+            raise StudyError(
+                f"{path}: the settings of the study are damaged or were edited ({error}). Restore "
+                "the file from a copy"
+            ) from error
+        return settings
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+# -- what users give, as JSON ----------------------------------------------------------------------
+
+
+def _as_json(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given, checked and in the form that is stored; without what is None."""
+    found = {name: _AS_JSON[name](value) for name, value in given.items() if value is not None}
+    policy = found.pop("policy", None)
+    if policy is not None:
+        found["policy" if _is_ours(policy) else "own_policy"] = policy
+    if "space" in found:
+        space, constrained = found["space"]
+        found["space"] = space
+        if constrained:
+            found["constrained"] = True
+    if found.pop("feasible", False):
+        found["constrained"] = True
+    return found
+
+
+def _space_text(space: Any) -> tuple[str, bool]:
+    made = as_space(space)
+    return made.to_json(), made.constraint is not None
+
+
+def _feasible(feasible: object) -> bool:
+    if not callable(feasible):
+        raise InvalidInput(f"feasible={feasible!r}: give a function that returns True or False")
+    return True
+
+
+def _noise_json(noise: Any) -> dict[str, Any]:
+    kind = type(noise).__name__
+    if _NOISES.get(kind) is type(noise):
+        return {"kind": kind, **dataclasses.asdict(noise)}
+    return {"kind": "SubGaussian", "constant": sub_gaussian_constant(noise)}
+
+
+def _noise(stored: Mapping[str, Any]) -> Any:
+    fields = {name: value for name, value in stored.items() if name != "kind"}
+    return _NOISES[stored["kind"]](**fields)
+
+
+def _kernel_json(kernel: object) -> dict[str, Any]:
+    if not isinstance(kernel, Matern):
+        raise InvalidInput(f"kernel={kernel!r}: give a kernel, such as Matern(1.5, 0.2)")
+    scale = kernel.lengthscale
+    return {"nu": kernel.nu, "lengthscale": list(scale) if isinstance(scale, tuple) else scale}
+
+
+def _policy_text(policy: Any) -> str:
+    from partita.policies.construct import name_of
+
+    if not isinstance(policy, str) and not callable(policy):
+        raise InvalidInput(
+            f'policy={policy!r}: give a name such as "pi-gp-ucb", a policy class, or a function '
+            "that makes one for a domain"
+        )
+    return (
+        policy
+        if isinstance(policy, str)
+        else f"{getattr(policy, '__module__', '')}:{name_of(policy)}"
+    )
+
+
+def _is_ours(policy: str) -> bool:
+    return ":" not in policy.partition("[")[0]
+
+
+def _check_ours(policy: str) -> None:
+    """Refuse a stored policy that is not one of ours: no module is imported because a file says."""
+    from partita.policies.registry import METHODS
+
+    if policy.partition("[")[0] not in METHODS:
+        raise ValueError(f"there is no policy {policy!r}")
+
+
+_AS_JSON: dict[str, Callable[[Any], Any]] = {
+    "space": _space_text,
+    "direction": lambda value: check_choice("direction", value, ("minimize", "maximize")),
+    "seed": check_seed,
+    "n_evals": check_horizon,
+    "norm_bound": lambda value: check_scale("norm_bound", value),
+    "noise": _noise_json,
+    "kernel": _kernel_json,
+    "delta": check_delta,
+    "policy": _policy_text,
+    "feasible": _feasible,
+    "expire_after": lambda value: as_positive("expire_after", value),
+}

@@ -1,0 +1,407 @@
+"""The file of a study: SQLite with a write-ahead log, and a transaction for every change.
+
+Tables: `meta` (what the study is about, written once), `events` (every ask, tell and cancel, in
+order, never changed), `owners` (runs that asked), `progress` (what was known at some moments) and
+`snapshot` (the state at one event, to save its replay; it may be missing).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from partita._version import __version__
+from partita.errors import StudyError, VersionMismatch
+
+from .failures import code_of, explained
+
+T = TypeVar("T")
+
+#: Marks the file as a study of Partita's: "Part" in ASCII.
+APPLICATION = 0x50617274
+#: Raised by one whenever the tables change; older files are migrated, newer ones refused.
+FORMAT = 1
+#: No database is shorter. SQLite takes such a file for an empty one, and would write over it.
+SMALLEST = 512
+#: A lock is waited for in turns of so many seconds, between which Ctrl-C is heard.
+TURN = 0.25
+#: Pages after which a process moves the write-ahead log into the file, which waits for the disk:
+#: rarely, for the mean cost of a change. Bytes that the log keeps on the disk once that is done.
+LOG_PAGES, LOG_SIZE = 4000, 20_000_000
+#: Pages that a small transaction writes, about, and the size of one.
+PAGES, PAGE = 3, 4096
+
+_TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    trial INTEGER NOT NULL,
+    time REAL NOT NULL,
+    value REAL,
+    params TEXT,
+    point BLOB,
+    owner INTEGER
+);
+CREATE TABLE owners (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE progress (
+    told INTEGER PRIMARY KEY,
+    time REAL NOT NULL,
+    mean REAL, lower REAL, upper REAL, certificate REAL
+);
+CREATE TABLE snapshot (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    seq INTEGER NOT NULL,
+    written_by TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    state BLOB NOT NULL
+);
+"""
+
+
+class Event(NamedTuple):
+    """A line of the log.
+
+    Attributes
+    ----------
+    seq
+        From 1 on, without gaps.
+    kind
+        "ask", "tell", "cancel", "expire", "add" or "adopt".
+    trial
+        Number of the trial.
+    time
+        Seconds since 1970.
+    value
+        Of a tell or add.
+    params
+        Of an ask or add, as JSON, for other readers of the file.
+    point
+        Of an ask or add: the point of the unit cube, little-endian doubles.
+    owner
+        Of an ask or adopt: the run that evaluates it, if one does.
+    """
+
+    seq: int
+    kind: str
+    trial: int
+    time: float
+    value: float | None = None
+    params: str | None = None
+    point: bytes | None = None
+    owner: int | None = None
+
+
+class Store:
+    """The connection to one file; opened again by itself after a fork.
+
+    Parameters
+    ----------
+    path
+    durability : "process" or "power"
+        What a committed transaction survives: the end of the process, or a power cut.
+    timeout
+        Seconds to wait for a lock.
+    """
+
+    def __init__(self, path: Path, durability: Literal["process", "power"], timeout: float) -> None:
+        self.path, self.durability, self.timeout = path, durability, timeout
+        self.lock = threading.RLock()
+        self._db: sqlite3.Connection | None = None
+        #: Pages written since the log was moved last, about.
+        self._pages = 0
+        #: Which file it is, so that one in its place is noticed.
+        self._place: tuple[int, int] | None = None
+        _STORES.add(self)
+
+    # -- opening -------------------------------------------------------------------------------
+
+    def is_new(self) -> bool:
+        """Whether there is no file, or nothing in it."""
+        if not self.path.exists():
+            return True
+        db = self._connect(create=False)
+        try:
+            return self._is_new(db)
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+        finally:
+            db.close()
+
+    def create(self, meta: Mapping[str, str]) -> bool:
+        """Make the file a study unless it is one; whether this call did."""
+        db = self._connect(create=True)
+        try:
+            if not self._is_new(db):
+                self._check(db)
+                return False
+            self._configure(db)
+            self._begin(db)
+            try:
+                if not self._is_new(db):  # another process was quicker
+                    return False
+                for statement in filter(str.strip, _TABLES.split(";")):
+                    db.execute(statement)
+                db.executemany("INSERT INTO meta VALUES (?, ?)", list(meta.items()))
+                db.execute(f"PRAGMA application_id = {APPLICATION}")
+                db.execute(f"PRAGMA user_version = {FORMAT}")
+                db.execute("COMMIT")
+            finally:
+                _roll_back(db)
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+        finally:
+            db.close()
+        return True
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._db is None:
+            db = self._connect(create=False)
+            try:
+                if self._place is not None:  # opened before: the memory of it must be of this file
+                    self._check_place()
+                self._check(db)
+                self._configure(db)
+            except sqlite3.Error as error:
+                db.close()
+                raise self._explained(error) from error
+            except BaseException:
+                db.close()
+                raise
+            self._db, self._place = db, self._place or self._found()
+        return self._db
+
+    def _found(self) -> tuple[int, int]:
+        """The file that is there now."""
+        try:
+            status = self.path.stat()
+        except OSError:
+            return (-1, -1)
+        return status.st_dev, status.st_ino
+
+    def _check_place(self) -> None:
+        """Refuse to write where nobody would find it again."""
+        if self._found() != self._place:
+            raise StudyError(
+                f"{self.path} was moved, deleted or replaced while it was open. Put it back, or "
+                "open what is there now with Study.open"
+            )
+
+    def _connect(self, create: bool) -> sqlite3.Connection:
+        if not create and not self.path.exists():
+            raise StudyError(
+                f"there is no study {self.path}: check the name, or begin one, with a "
+                "space or by `partita create`"
+            )
+        if self.path.is_dir():
+            raise StudyError(f"{self.path} is a folder: give the name of a file, such as tune.db")
+        if 0 < _size(self.path) < SMALLEST:
+            raise self._no_study()
+        if not self.path.parent.is_dir():
+            raise StudyError(f"{self.path}: there is no folder {self.path.parent}, make it first")
+        try:
+            db = self._raw("rwc" if create else "rw")
+            try:
+                self._retried(lambda: db.execute("PRAGMA schema_version").fetchone())
+            except BaseException:
+                db.close()
+                raise
+        except sqlite3.Error as error:
+            if self._is_still(error):
+                return self._raw("ro&immutable=1")
+            raise self._explained(error) from error
+        return db
+
+    def _is_still(self, error: sqlite3.Error) -> bool:
+        """Whether SQLite cannot open a file because nobody can write there: it may be read.
+
+        A log must be empty: it cannot be read without writing beside it.
+        """
+        return (
+            code_of(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+            and not os.access(self.path.parent, os.W_OK)
+            and _size(self.path) > 0
+            and _size(self.path.with_name(self.path.name + "-wal")) == 0
+        )
+
+    def _raw(self, mode: str) -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"{self.path.absolute().as_uri()}?mode={mode}",
+            uri=True,
+            timeout=TURN,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+
+    def _is_new(self, db: sqlite3.Connection) -> bool:
+        """Whether nothing has been stored yet, by us or by anybody."""
+        query = "SELECT count(*) FROM sqlite_master"
+        tables = self._retried(lambda: db.execute(query).fetchone()[0])
+        return not tables and not db.execute("PRAGMA application_id").fetchone()[0]
+
+    def _check(self, db: sqlite3.Connection) -> None:
+        """Refuse what is no study, or one of another format; nothing is written."""
+        if self._is_new(db):
+            raise StudyError(
+                f"{self.path} is empty, no study has been begun in it: give a space to begin one"
+            )
+        if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
+            raise self._no_study()
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        if version != FORMAT:
+            by = db.execute("SELECT value FROM meta WHERE key = 'written_by'").fetchone()
+            raise VersionMismatch(
+                f"{self.path} was written by Partita {by[0] if by else '?'} in format {version}, "
+                f"but Partita {__version__} reads format {FORMAT}: "
+                + ("upgrade Partita" if version > FORMAT else "open it with the Partita it is from")
+            )
+
+    def _configure(self, db: sqlite3.Connection) -> None:
+        if self._retried(lambda: db.execute("PRAGMA journal_mode").fetchone()[0]) != "wal":
+            self._retried(lambda: db.execute("PRAGMA journal_mode = WAL").fetchone())
+        full = self.durability == "power"
+        db.execute(f"PRAGMA synchronous = {'FULL' if full else 'NORMAL'}")
+        if full:  # macOS: through the disk's own cache as well
+            db.execute("PRAGMA fullfsync = 1")
+        db.execute("PRAGMA wal_autocheckpoint = 0")  # see _move_log
+        db.execute(f"PRAGMA journal_size_limit = {LOG_SIZE}")
+
+    def close(self) -> None:
+        """Close the connection; it is opened again if need be."""
+        with self.lock:
+            if self._db is not None:
+                self._db.close()
+                self._db = None
+
+    # -- reading and writing -------------------------------------------------------------------
+
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        """What a query finds."""
+        try:
+            db = self._opened()
+            return self._retried(lambda: db.execute(query, values).fetchall())
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
+    def events(self, after: int) -> Iterator[Event]:
+        """The log after an event, in order."""
+        while True:
+            found = self.rows(
+                "SELECT * FROM events WHERE seq > ? ORDER BY seq LIMIT 5000", (after,)
+            )
+            yield from map(Event._make, found)
+            if len(found) < 5000:
+                return
+            after = found[-1][0]
+
+    @contextlib.contextmanager
+    def transaction(self, size: int = 0) -> Iterator[sqlite3.Connection]:
+        """All or nothing: committed when the block ends, undone if it raises.
+
+        `size` is how many bytes it stores, if they are many.
+        """
+        with self._locked() as db:
+            yield db
+        self._pages += PAGES + size // PAGE
+        if self._pages >= LOG_PAGES:
+            self._move_log()
+
+    def _move_log(self) -> None:
+        """Move the write-ahead log into the file, while nobody can write.
+
+        SQLite up to 3.51.2 may lose a transaction that is committed while another process does this
+        (sqlite.org/wal.html, "The WAL-Reset Bug"). So it never does so by itself here, and we hold
+        the lock that writers need while a second connection does.
+        """
+        self._pages = 0
+        # What cannot be moved now stays in the log, and is safe there.
+        with contextlib.suppress(StudyError, sqlite3.Error), self._locked():
+            other = self._raw("rw")
+            try:
+                other.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            finally:
+                other.close()
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[sqlite3.Connection]:
+        try:
+            db = self._opened()
+            self._begin(db)
+            try:
+                self._check_place()
+                yield db
+                db.execute("COMMIT")
+            finally:
+                _roll_back(db)
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
+    def _begin(self, db: sqlite3.Connection) -> None:
+        self._retried(lambda: db.execute("BEGIN IMMEDIATE"))
+
+    def _retried(self, action: Callable[[], T]) -> T:
+        """Do something for which SQLite may have to wait."""
+        end = time.monotonic() + self.timeout
+        while True:
+            try:
+                return action()
+            except sqlite3.OperationalError as error:
+                if code_of(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= end:
+                    raise
+
+    def _no_study(self) -> StudyError:
+        return StudyError(f"{self.path} is not a study of Partita: it was left as it is")
+
+    def _explained(self, error: sqlite3.Error) -> StudyError:
+        if code_of(error) == sqlite3.SQLITE_NOTADB:
+            return self._no_study()
+        return explained(error, self.path, self.timeout)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _roll_back(db: sqlite3.Connection) -> None:
+    """Undo a transaction that has not been committed, if there is one."""
+    if db.in_transaction:
+        with contextlib.suppress(sqlite3.Error):
+            db.execute("ROLLBACK")
+
+
+# -- forks -----------------------------------------------------------------------------------------
+
+# SQLite's locks are not inherited by a forked process, although its memory says that they are: a
+# file open in both would lose what the child writes. So no connection is open during a fork.
+
+_STORES: weakref.WeakSet[Store] = weakref.WeakSet()
+_held: list[Store] = []
+
+
+def _before_fork() -> None:
+    for store in list(_STORES):
+        store.lock.acquire()
+        _held.append(store)
+        if store._db is not None and not store._db.in_transaction:
+            store.close()
+
+
+def _after_fork() -> None:
+    while _held:
+        _held.pop().lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
+    )

@@ -1,0 +1,351 @@
+"""`Study`: ask and tell through a file."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from partita._checks import as_number
+from partita.errors import InvalidInput
+from partita.kernels import Matern
+from partita.noise import Noise
+from partita.optimizer import Optimizer, Suggestion, Trial
+from partita.policies.base import Policy, Prediction, check_choice
+from partita.result import Checkpoint
+from partita.space import Space
+from partita.trials import Trials
+
+from . import owner as owners
+from .replica import Change, Replica
+from .settings import Settings
+from .state import State, check_value
+from .store import Store
+
+FloatArray = npt.NDArray[np.float64]
+T = TypeVar("T")
+
+
+class Study:
+    """An `Optimizer` whose every ask, tell and cancel is kept in a file. Made by `Study.open`.
+
+    Several threads and processes of one machine may use the same file at once. A call that has
+    returned is in the file: it survives the end of the process at any moment.
+
+    Attributes
+    ----------
+    path
+    settings
+        What the study is about.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        feasible: Callable[..., Any] | None,
+        policy: str | Callable[..., Any] | None,
+    ) -> None:
+        self.path, self.settings = store.path, settings
+        self._store, self._replica = store, Replica(store, settings, feasible, policy)
+        #: The run that asks, and the trials it took over from dead ones.
+        self._owner: int | None = None
+        self._adopted: deque[Trial] = deque()
+
+    @classmethod
+    def open(
+        cls,
+        path: str | PathLike[str],
+        space: Any = None,
+        *,
+        direction: Literal["minimize", "maximize"] | None = None,
+        seed: int | None = None,
+        n_evals: int | None = None,
+        norm_bound: float | None = None,
+        noise: Noise | None = None,
+        kernel: Matern | None = None,
+        delta: float | None = None,
+        policy: str | Callable[..., Any] | None = None,
+        feasible: Callable[..., Any] | None = None,
+        expire_after: float | None = None,
+        durability: Literal["process", "power"] = "process",
+        timeout: float = 30.0,
+        must_be_new: bool = False,
+    ) -> Study:
+        """Open a study, or begin one if there is none and a space is given.
+
+        Parameters
+        ----------
+        path
+            The file, such as "tune.db".
+        space, direction, seed, n_evals, norm_bound, noise, kernel, delta, policy, feasible
+            As for `Optimizer`, with the same defaults when a study begins. What is given when it is
+            opened again must be as it was, but for `n_evals`; what is not given is as it was.
+            `feasible`, or a policy that is not one of ours by name, must be given again.
+        expire_after
+            Seconds after which a pending trial is given up by whoever uses the study next. Its
+            value is still welcome when it comes. Never, if not given.
+        durability
+            What a call that has returned survives: "process", the end of the process, `kill -9`
+            included, and of other programs; "power", a power cut or a crash of the system as well.
+            After one of those, a study of "process" may lack the last seconds, but is whole.
+        timeout
+            Seconds to wait while another process has the file locked.
+        must_be_new
+            Refuse to open a study that is there already.
+        """
+        check_choice("durability", durability, ("process", "power"))
+        seconds = as_number(timeout)
+        if not 0.0 <= seconds < float("inf"):
+            raise InvalidInput(f"timeout={timeout!r}: give seconds, at least 0")
+        if isinstance(space, Space) and feasible is None:
+            feasible = space.constraint
+        given = {
+            "space": space,
+            "direction": direction,
+            "seed": seed,
+            "n_evals": n_evals,
+            "norm_bound": norm_bound,
+            "noise": noise,
+            "kernel": kernel,
+            "delta": delta,
+            "policy": policy,
+            "feasible": feasible,
+            "expire_after": expire_after,
+        }
+        store = Store(Path(path), durability, seconds)
+        begun = False
+        if space is not None:
+            wanted = Settings.of(given)
+            if store.is_new():
+                wanted.build(feasible, policy)  # what cannot be played is refused, not stored
+                begun = store.create(wanted.to_meta())
+        if must_be_new and not begun:
+            raise InvalidInput(f"{store.path} is a study already: open it, or give another name")
+        settings = Settings.from_meta(dict(store.rows("SELECT * FROM meta")), store.path)
+        _check_same(settings, given, store.path)
+        return cls(store, settings, feasible, policy)
+
+    def check(self, space: Any = None, **settings: Any) -> None:
+        """Refuse a space, or settings of `open`, that differ from those of the study."""
+        known = {"feasible": self._replica.feasible, "policy": self._replica.policy}
+        _check_same(self.settings, {**known, "space": space, **_given(settings)}, self.path)
+
+    # -- asking and telling --------------------------------------------------------------------
+
+    def ask(self) -> Trial:
+        """The next trial. Ask again before telling and this one stays pending."""
+        if self._adopted:
+            return self._adopted.popleft()
+        with self._change() as change:
+            self._replica.begin()
+            trial, event = change.state.ask(time.time(), self._owner)
+            change.log(event)
+        return trial
+
+    def tell(self, trial: Trial | int, value: Any) -> None:
+        """Report the value of a trial, given itself or its number. One that expired is welcome."""
+        with self._change() as change:
+            number, told = change.state.pending_number(trial, "tell"), check_value(value)
+            self._replica.begin()
+            change.log(change.state.settle("tell", number, time.time(), told))
+            self._replica.note(change.state)
+
+    def cancel(self, trial: Trial | int) -> None:
+        """Give up a trial, whose evaluation failed or was dropped. One that expired stays so."""
+        with self._change() as change:
+            number = change.state.pending_number(trial, "cancel")
+            if number not in change.state.expired:
+                self._replica.begin()
+                change.log(change.state.settle("cancel", number, time.time()))
+
+    def add(self, params: Any, value: Any) -> int:
+        """Report a value known from elsewhere, at any time; the number of the trial it becomes."""
+        with self._change() as change:
+            told, space = check_value(value), change.state.optimizer.space
+            if not space.allows(space.decode(space.encode(params))):
+                raise InvalidInput(
+                    f"add({params!r}, ...): feasible does not allow these parameters. Leave them "
+                    "out, or widen the constraint"
+                )
+            self._replica.begin()
+            event = change.state.add(params, told, time.time())
+            change.log(event)
+            self._replica.note(change.state)
+        return event.trial
+
+    @contextlib.contextmanager
+    def _change(self) -> Iterator[Change]:
+        with self._store.lock, self._replica.change() as change:
+            yield change
+
+    # -- runs ----------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """While this lasts, asks belong to a run that evaluates them in this process.
+
+        Trials of runs that ended without telling them, because they were killed, come first.
+        """
+        name = owners.begin()
+        try:
+            with self._change() as change:
+                state, rows = change.state, self._store.rows
+                known = rows("SELECT id, name FROM owners")
+                dead = {key for key, other in known if owners.is_dead(other)}
+                rows("INSERT INTO owners (name) VALUES (?)", (name,))
+                self._owner = rows("SELECT max(id) FROM owners")[0][0]
+                orphans = [number for number, key in state.owners.items() if key in dead]
+                self._replica.begin()
+                for number in orphans:
+                    change.log(state.settle("adopt", number, time.time(), owner=self._owner))
+            self._adopted = deque(_trial(state, number) for number in orphans)
+            yield
+        finally:
+            self._owner = None
+            self._adopted.clear()
+            owners.end(name)
+
+    # -- answers -------------------------------------------------------------------------------
+
+    def recommend(self) -> Suggestion:
+        """The best parameters by what is known, not by the luckiest value."""
+        return self._read(Optimizer.recommend)
+
+    def certificate(self) -> float:
+        """How much better than the recommended parameters any others can still be."""
+        return self._read(Optimizer.certificate)
+
+    def predict(self, params: Sequence[Any] | FloatArray) -> Prediction:
+        """What is known of the function at n points: mean, std, lower, upper, each (n,)."""
+        return self._read(lambda optimizer: optimizer.predict(params))
+
+    @property
+    def trials(self) -> Trials:
+        """All trials so far: a table of numbers, parameters, values and states."""
+        return self._read(lambda optimizer: optimizer.trials)
+
+    @property
+    def n_told(self) -> int:
+        """How many values have been told or added."""
+        return self._read(lambda optimizer: optimizer.n_told)
+
+    @property
+    def n_failed(self) -> int:
+        """How many trials have been cancelled, or expired and were not told since."""
+        return self._read(lambda optimizer: optimizer.n_failed)
+
+    @property
+    def n_pending(self) -> int:
+        """How many trials are neither told nor cancelled."""
+        return self._read(lambda optimizer: optimizer.n_pending)
+
+    @property
+    def policy(self) -> Policy:
+        """The policy, to look at: what it is told here does not reach the file."""
+        return self._read(lambda optimizer: optimizer.policy)
+
+    @property
+    def space(self) -> Space:
+        """What may vary."""
+        return self._read(lambda optimizer: optimizer.space)
+
+    @property
+    def direction(self) -> str:
+        """Either "minimize" or "maximize"."""
+        return self.settings.direction
+
+    @property
+    def guarantee(self) -> str:
+        """What stands behind the bounds, such as "proven" or "calibrated"."""
+        return self._read(lambda optimizer: optimizer.guarantee)
+
+    @property
+    def expired(self) -> tuple[int, ...]:
+        """Numbers of the trials that expired and were not told since."""
+        with self._store.lock:
+            return tuple(sorted(self._replica.current().expired))
+
+    @property
+    def differing(self) -> int:
+        """Asks of the log at which the policy would choose another point here: see the guide."""
+        with self._store.lock:
+            return self._replica.current().differing
+
+    def _notes(self) -> list[Checkpoint]:
+        """What was known after so many values; `seconds` are those since 1970."""
+        rows = self._store.rows("SELECT * FROM progress ORDER BY told")
+        return [Checkpoint._make(math.nan if v is None else v for v in row) for row in rows]
+
+    def _read(self, question: Callable[[Optimizer], T]) -> T:
+        with self._store.lock:
+            return question(self._replica.current().optimizer)
+
+    # -- as an object --------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close the file; it is opened again at the next use.
+
+        It need not be called: nothing is lost without, only the next to open it may have a little
+        more to replay.
+        """
+        with self._store.lock:
+            self._replica.close()
+
+    def __enter__(self) -> Study:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        store, replica = self._store, self._replica
+        where = (str(self.path.absolute()), replica.feasible, replica.policy)
+        return _reopened, (*where, store.durability, store.timeout)
+
+    def __repr__(self) -> str:
+        return f"Study({str(self.path)!r}, direction={self.direction!r})"
+
+
+def _reopened(
+    path: str,
+    feasible: Callable[..., Any] | None,
+    policy: str | Callable[..., Any] | None,
+    durability: Literal["process", "power"],
+    timeout: float,
+) -> Study:
+    """A pickled study: the same file, opened where it is unpickled."""
+    return Study.open(
+        path, feasible=feasible, policy=policy, durability=durability, timeout=timeout
+    )
+
+
+def _given(settings: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _trial(state: State, number: int) -> Trial:
+    """A trial as `ask` returned it."""
+    unit, space = state.optimizer._ledger.unit(number), state.optimizer.space
+    params = space.decode(unit)
+    return Trial(number, params, unit if space.named else params)
+
+
+def _check_same(settings: Settings, given: dict[str, Any], path: Path) -> None:
+    lines = settings.differences(given)
+    if lines:
+        raise InvalidInput(
+            f"{path} is a study with other settings: {'; '.join(lines)}. Leave them out to go on "
+            "with it, or give another file"
+        )
+    missing = settings.missing(given["feasible"], given["policy"])
+    if missing is not None:
+        raise InvalidInput(f"{path} cannot be opened so: {missing}")
