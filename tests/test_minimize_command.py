@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from partita import cli
-from partita._loop import HOPELESS
 from partita.experiments.command import INTERRUPTED
+from partita.running.loop import HOPELESS
 
 #: (x − 0.3)² by awk, which starts in a millisecond; braces of its own are doubled.
 SQUARE = ["awk", 'BEGIN {{ x = {x}; print "loss", (x - 0.3) ^ 2 }}']

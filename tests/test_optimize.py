@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 
 import partita as pt
-from partita._failures import REMEMBERED, _Points
-from partita._interrupts import Interrupts
-from partita._meter import Meter
-from partita._status import StatusLine, bar
 from partita.errors import EvaluationFailed, InvalidInput
 from partita.optimize import maximize, minimize
+from partita.running.failures import REMEMBERED, _Points
+from partita.running.interrupts import Interrupts
+from partita.running.meter import Meter
+from partita.running.status import StatusLine, bar
 
 SQUARE = [(0, 1), (0, 1)]
 

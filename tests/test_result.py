@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import OptimizeResult
 
 import partita as pt
-from partita._drawing import reach
+from partita.figures.drawing import reach
 from partita.optimize import maximize, minimize
 from partita.result import Result
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any
 
-from ._evaluate import Function
-from ._loop import Callback, Evaluation
-from ._running import Catch, StudyLike, optimise
-from ._scipy import scipy_method
 from .kernels import Matern
 from .noise import Noise
 from .result import Result
+from .running.evaluate import Function
+from .running.loop import Callback, Evaluation
+from .running.run import Catch, StudyLike, optimise
+from .running.scipy_method import scipy_method
 
 __all__ = ["Evaluation", "maximize", "minimize", "scipy_method"]
 
@@ -97,9 +97,9 @@ def maximize(
     -----
     An evaluation that raises, or returns anything but a finite number (None, NaN, words, an array
     of several), has failed: it is counted in `nfail`, not in `nfev`, and the run goes on. Near
-    points that failed others are evaluated instead, see `partita._failures`. If the first twenty
-    all fail, `EvaluationFailed` is raised; if more than 100 fail, and than ten times those that
-    succeed, the run ends with what it has. So it does at Ctrl-C, or when a pool of processes
+    points that failed others are evaluated instead, see `partita.running.failures`. If the first
+    twenty all fail, `EvaluationFailed` is raised; if more than 100 fail, and than ten times those
+    that succeed, the run ends with what it has. So it does at Ctrl-C, or when a pool of processes
     breaks.
     Bounds and certificate are of the function where it can be evaluated, and know nothing of
     failures: give `feasible` where they are known beforehand.

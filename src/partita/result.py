@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import OptimizeResult
 
-from ._status import duration
+from .running.status import duration
 from .trials import Trials
 
 FloatArray = npt.NDArray[np.float64]
@@ -118,7 +118,7 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
         Progress with its band and the certificate; beside them the posterior: with the cells of
         the cover in one or two dimensions, slices through the answer otherwise.
         """
-        from .result_figure import draw
+        from .figures.result import draw
 
         figure = draw(self)
         if path is not None:

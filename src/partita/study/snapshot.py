@@ -38,8 +38,6 @@ WRITTEN_BY = (
 #: Modules of ours whose classes a state may hold; those of `policies` may be there as well.
 _MODULES = frozenset(
     (
-        "_choices",
-        "_parameters",
         "calibration",
         "candidates",
         "cover",
@@ -56,7 +54,9 @@ _MODULES = frozenset(
         "posterior",
         "rows",
         "sites",
-        "space",
+        "space.choices",
+        "space.parameters",
+        "space.space",
         "theory.gains",
         "trials",
         "widths",

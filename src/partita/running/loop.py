@@ -17,13 +17,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._evaluate import Function, Outcome, evaluate, evaluate_all
-from ._failures import MOST_HELD, Failures
-from ._interrupts import Interrupts
-from ._meter import Meter
-from .errors import EvaluationFailed, InvalidInput
-from .optimizer import Optimizer, Trial
-from .result import Checkpoint
+from partita.errors import EvaluationFailed, InvalidInput
+from partita.optimizer import Optimizer, Trial
+from partita.result import Checkpoint
+
+from .evaluate import Function, Outcome, evaluate, evaluate_all
+from .failures import MOST_HELD, Failures
+from .interrupts import Interrupts
+from .meter import Meter
 
 #: If so many evaluations fail before any succeeds, nothing can be learned.
 HOPELESS = 20

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ._axes import Axis
-from ._drawing import BLUE, GREY, INK, ORANGE, RED, head, reach, some
-from .domains import Arms, Grid
-from .experiments.optional import require
-from .optimizer import Optimizer
-from .result import Result
+from partita.domains import Arms, Grid
+from partita.experiments.optional import require
+from partita.optimizer import Optimizer
+from partita.result import Result
+
+from .axes import Axis
+from .drawing import BLUE, GREY, INK, ORANGE, RED, head, reach, some
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]

@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal, Union, cast
 import numpy as np
 import numpy.typing as npt
 
-from ._checks import as_number
-from ._evaluate import Function, Outcome, evaluate
-from ._failures import Failures
-from ._interrupts import Interrupts
-from ._loop import (
+from partita._checks import as_number
+from partita.errors import InvalidInput
+from partita.optimizer import Optimizer
+from partita.result import Checkpoint, History, Result
+
+from .evaluate import Function, Outcome, evaluate
+from .failures import Failures
+from .interrupts import Interrupts
+from .loop import (
     INTERRUPTED,
     Callback,
     Limits,
@@ -26,13 +30,10 @@ from ._loop import (
     in_parallel,
     one_at_a_time,
 )
-from ._meter import Meter
-from .errors import InvalidInput
-from .optimizer import Optimizer
-from .result import Checkpoint, History, Result
+from .meter import Meter
 
 if TYPE_CHECKING:
-    from .study import Study
+    from partita.study import Study
 
 #: A study that keeps the run: open, by the name of its file, or none.
 StudyLike = Union["Study", str, PathLike[str], None]
@@ -96,7 +97,7 @@ def _player(
     """What asks and tells, a context in which its trials are ours, and what was known before."""
     if study is None:
         return Optimizer(space, **settings), nullcontext(), []
-    from .study.resume import earlier, resumed, underway
+    from partita.study.resume import earlier, resumed, underway
 
     opened = resumed(study, space, settings)
     # It has all methods of an Optimizer that a run needs.

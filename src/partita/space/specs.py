@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any, TypeAlias
 
-from ._checks import as_number
-from ._choices import Categorical
-from ._parameters import Float, Integer, Stepped, plain
-from .errors import InvalidInput
+from partita._checks import as_number
+from partita.errors import InvalidInput
+
+from .choices import Categorical
+from .parameters import Float, Integer, Stepped, plain
 
 Parameter: TypeAlias = Float | Integer | Stepped | Categorical
 

@@ -6,8 +6,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from .domains import Arms, Grid
-from .errors import InvalidInput
+from partita.domains import Arms, Grid
+from partita.errors import InvalidInput
+
 from .space import Space, as_space
 
 #: Raised by one whenever the form changes; a newer one is refused.

@@ -8,9 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ._axes import axes_of
-from ._drawing import BLUE, GREY, ORANGE, head, reach, some
-from ._posterior_panels import (
+from partita.experiments.figures import drawing
+from partita.experiments.optional import require
+from partita.result import Result, number, value_text
+
+from .axes import axes_of
+from .drawing import BLUE, GREY, ORANGE, head, reach, some
+from .panels import (
     SLICES_A_ROW,
     draw_arms,
     draw_line,
@@ -19,9 +23,6 @@ from ._posterior_panels import (
     is_map,
     worth_showing,
 )
-from .experiments.figures import drawing
-from .experiments.optional import require
-from .result import Result, number, value_text
 
 
 def draw(result: Result) -> Any:

@@ -12,14 +12,12 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from ._checks import as_floats
-from ._choices import Categorical
-from ._parameters import Float, Integer, Stepped
-from ._specs import Parameter, as_parameter
-from .domains import Arms, Box, Grid
-from .errors import InvalidInput
+from partita._checks import as_floats
+from partita.domains import Arms, Box, Grid
+from partita.errors import InvalidInput
 
-__all__ = ["Categorical", "Float", "Integer", "Space", "Stepped", "as_space"]
+from .parameters import Float
+from .specs import Parameter, as_parameter
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -251,14 +249,14 @@ class Space:
 
         Choices must be numbers, words, True, False or None.
         """
-        from ._space_json import write
+        from .storage import write
 
         return write(self)
 
     @classmethod
     def from_json(cls, text: str, feasible: Callable[..., Any] | None = None) -> Space:
         """The space that `to_json` wrote, with a constraint if there was one."""
-        from ._space_json import read
+        from .storage import read
 
         return read(text, feasible)
 

@@ -6,8 +6,9 @@ import math
 import time
 from typing import TextIO
 
-from ._status import StatusLine, bar, duration
-from .optimizer import Optimizer, Suggestion
+from partita.optimizer import Optimizer, Suggestion
+
+from .status import StatusLine, bar, duration
 
 #: Seconds between two drawings.
 EVERY = 0.1

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .optimizer import Optimizer, Trial
+from partita.optimizer import Optimizer, Trial
 
 FloatArray = npt.NDArray[np.float64]
 

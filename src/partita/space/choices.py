@@ -1,6 +1,6 @@
 """Choices as a parameter of a search space: any objects ↔ coordinates in [0, 1].
 
-Notation and methods are those of `_parameters`.
+Notation and methods are those of `parameters`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import InvalidInput
+from partita.errors import InvalidInput
 
 FloatArray = npt.NDArray[np.float64]
 Generator = np.random.Generator

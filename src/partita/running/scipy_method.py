@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import OptimizeResult
 
-from ._checks import as_floats, point_text
-from ._evaluate import Function
-from ._loop import Callback
-from ._running import optimise
-from .errors import InvalidInput
-from .result import Result
-from .space import Space, as_space
+from partita._checks import as_floats, point_text
+from partita.errors import InvalidInput
+from partita.result import Result
+from partita.space import Space, as_space
+
+from .evaluate import Function
+from .loop import Callback
+from .run import optimise
 
 #: Options of `scipy_method`: those of `minimize`, and SciPy's own name for the tolerance.
 _OPTIONS = (

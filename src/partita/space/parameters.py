@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._checks import as_number
-from .errors import InvalidInput
+from partita._checks import as_number
+from partita.errors import InvalidInput
 
 FloatArray = npt.NDArray[np.float64]
 Generator = np.random.Generator

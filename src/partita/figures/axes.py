@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._specs import Parameter
-from .space import Categorical, Float, Integer, Space, Stepped
+from partita.space import Categorical, Float, Integer, Space, Stepped
+from partita.space.specs import Parameter
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -1,0 +1,1 @@
+"""The loop behind `maximize` and `minimize`: evaluations, failures, interrupts, progress."""
