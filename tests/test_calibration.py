@@ -10,6 +10,7 @@ from scipy.stats import multivariate_normal
 from partita import calibration
 from partita.calibration import Data, Fixed, Settings, fit, profile
 from partita.kernels import Matern
+from partita.policies import _region
 from partita.policies._proposals import Proposals
 from partita.policies._region import Moments, Region, condition
 
@@ -248,8 +249,10 @@ def test_observing_is_conditioning_afresh():
     known = settled(data)
     fresh = np.random.default_rng(6).random((5, 2))
     points = np.concatenate([data.points, fresh])
-    there = known.moments_at(data.points)
-    moments = known.candidates(data.points, there, fresh, np.arange(len(data.points)), 4)
+    there = known.moments_of(len(data.points))
+    np.testing.assert_array_equal(there.mean, known.moments_at(data.points).mean)
+    sites = np.arange(len(data.points))
+    moments = known.candidates(data.points, there, fresh, sites, room=4, reach=3.0, awaited=0)
     seen = [(2, 6.0), (11, 3.0), (2, 5.0), (10, 4.0)]
     planned = moments.planned([j for j, _ in seen])
     before = moments.mean.copy(), moments.variance.copy(), moments.used
@@ -263,6 +266,25 @@ def test_observing_is_conditioning_afresh():
     np.testing.assert_allclose(moments.variance, variance, atol=1e-7)
     np.testing.assert_allclose(planned, variance, atol=1e-7)  # values do not matter
     assert before[2] == len(data.points)
+
+
+def test_the_highest_candidates_are_kept_and_those_awaited(monkeypatch):
+    monkeypatch.setattr(_region, "KEPT", 4)
+    monkeypatch.setattr(_region, "KEPT_OPEN", 1)
+    *_, data = case(2, True)
+    known, sites = settled(data), np.arange(len(data.points))
+    fresh = np.random.default_rng(7).random((20, 2))
+    there, new = known.moments_of(len(sites)), known.moments_at(fresh)
+    got = known.candidates(data.points, there, fresh, sites, room=1, reach=5.0, awaited=2)
+    mean = np.concatenate([there.mean, new.mean])
+    std = np.sqrt(np.concatenate([there.variance, new.variance]))
+    best = set(np.argsort(-(mean + 2.0 * std))[:4].tolist())
+    wanted = sorted(best | {int(np.argmax(mean + 5.0 * std)), len(mean) - 2, len(mean) - 1})
+    points = np.concatenate([data.points, fresh])
+    np.testing.assert_array_equal(got.points, points[wanted])
+    np.testing.assert_array_equal(got.sites, [k for k in wanted if k < len(sites)])
+    np.testing.assert_array_equal(got.mean, mean[wanted])
+    assert got.ceiling == pytest.approx((mean + 5.0 * std).max())
 
 
 def textbook(data: Data, moments: Moments, points, seen):

@@ -252,6 +252,22 @@ def test_matern_slopes_are_the_kernel_and_its_derivative(form, dim):
         np.testing.assert_allclose(slope * squares[i] / scales[i] ** 2, change, atol=1e-8)
 
 
+@pytest.mark.parametrize("dim", [1, 3])
+def test_likelihood_slopes_are_the_traces(dim):
+    rng = np.random.default_rng(dim)
+    points, counts = rng.random((7, dim)), rng.integers(1, 5, 7).astype(float)
+    squares = np.ascontiguousarray(np.moveaxis((points[:, None] - points[None]) ** 2, -1, 0))
+    kernel, slope = _hot.matern_slopes(squares, np.full(dim, 4.0), 2)
+    inverse = np.linalg.inv(kernel + np.diag(0.3 / counts))
+    weights = inverse @ rng.normal(size=7)
+    push = inverse - np.outer(weights, weights) / 1.7
+    naive = [0.5 * np.trace(push @ (slope * square)) for square in squares]
+    naive.append(0.5 * np.trace(push @ np.diag(1.0 / counts)))
+    lower = np.tril(inverse) + np.triu(np.full((7, 7), np.nan), 1)  # only this much is read
+    got = _hot.likelihood_slopes(lower, weights, 1.7, slope, squares, counts)
+    np.testing.assert_allclose(got, naive, rtol=1e-10)
+
+
 def test_observed_rows_are_the_textbook_posterior():
     m, room, rng = 9, 6, np.random.default_rng(4)
     prior = spd(m, 4)

@@ -121,6 +121,24 @@ def matern_slopes(squares, weights, form):
 
 
 @njit(cache=True)
+def likelihood_slopes(inverse, weights, square, slope, squares, counts):
+    """Derivatives of half of log det A + wᵀAw/s by log ℓ_i (times ℓ_i²), and by τ, (d + 1,).
+
+    `inverse` (n, n) is A⁻¹, of which the lower triangle is read, `weights` (n,) are w = A⁻¹r,
+    `square` is s, `slope` and `squares` are those of `matern_slopes`.
+    """
+    d, n, _ = squares.shape
+    out = np.zeros(d + 1)
+    for i in range(n):
+        for j in range(i):
+            push = (inverse[i, j] - weights[i] * weights[j] / square) * slope[i, j]
+            for c in range(d):
+                out[c] += push * squares[c, i, j]  # twice a half: both triangles
+        out[d] += 0.5 * (inverse[i, i] - weights[i] * weights[i] / square) / counts[i]
+    return out
+
+
+@njit(cache=True)
 def observe_rows(rows, used, mean, variance, column, j, value, noise):
     """Condition on a value at candidate j, remembering one more row of V = L⁻¹K.
 

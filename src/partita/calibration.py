@@ -185,7 +185,7 @@ class _Posterior:
 
     def loss(self, vector: FloatArray, form: int) -> tuple[float, FloatArray]:
         """Value and gradient."""
-        from scipy.linalg import LinAlgError, cholesky, lapack
+        from scipy.linalg import LinAlgError, blas, cholesky, lapack
 
         counts, means = self._data.counts, self._data.means
         points, total, within = len(counts), self._total, self._within
@@ -197,10 +197,9 @@ class _Posterior:
         except LinAlgError:
             return 1e100, np.zeros(len(vector))
         inverse, _ = lapack.dpotri(factor, lower=1)
-        inverse = np.tril(inverse) + np.tril(inverse, -1).T
-        ones = inverse.sum(axis=1)
+        ones = blas.dsymv(1.0, inverse, np.ones(points), lower=1)
         residual = means - float(ones @ means) / float(ones.sum())
-        weights = inverse @ residual
+        weights = blas.dsymv(1.0, inverse, residual, lower=1)
         misfit = float(residual @ weights) + within / noise
         square = self._square(max(misfit / total, 1e-300), noise)
         value = 0.5 * (
@@ -209,16 +208,9 @@ class _Posterior:
             + 2.0 * float(np.log(np.diagonal(factor)).sum())
             + (total - points) * vector[-1]
         )
-        push = inverse - np.outer(weights, weights) / square
-        gradient = np.empty(len(vector))
-        product = push * slope
-        for i, scale in enumerate(scales):
-            gradient[i] = 0.5 * float((product * self._squares[i]).sum()) / scale**2
-        gradient[-1] = 0.5 * (
-            float((np.diagonal(push) / counts).sum()) * noise
-            - within / noise / square
-            + (total - points)
-        )
+        gradient = _hot.likelihood_slopes(inverse, weights, square, slope, self._squares, counts)
+        gradient[:-1] /= scales**2
+        gradient[-1] = gradient[-1] * noise + 0.5 * (total - points - within / noise / square)
         if self._tied is not None:  # the amplitude falls as τ rises
             gradient[-1] -= 0.5 * (total - misfit / square)
         for part, (middle, spread) in ((slice(0, -1), SCALE_PRIOR), (slice(-1, None), NOISE_PRIOR)):
