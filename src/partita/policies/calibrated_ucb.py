@@ -45,6 +45,8 @@ STREAM = 5
 TEMPERATURE, COOLING = 1.0, 1000
 #: The settings are fitted again after this many times the observations, and at least so many more.
 REFIT_FACTOR, REFIT_STEP = 1.4, 4
+#: Fits of fewer observations also start afresh; later that finds nothing better.
+RESTART = 40
 #: Points that a fit looks at, at most.
 FIT_POINTS = 200
 #: A fresh candidate is played only if f there may differ from f at a point played before by more
@@ -339,7 +341,7 @@ class CalibratedUCB(Policy):
         if float(np.ptp(data.means)) == 0.0 and float(data.within.sum()) == 0.0:
             return
         try:
-            self._fit = fit(data, self._fit.best, self._fixed, restart=self._fences.seen < 100)
+            self._fit = fit(data, self._fit.best, self._fixed, restart=self._fences.seen < RESTART)
         except NumericalError:
             return
         self._reach = simultaneous(self.delta, self._fit.best.scales)
