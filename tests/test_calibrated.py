@@ -355,3 +355,71 @@ def test_a_region_without_candidates_is_looked_at_again_once_a_value_is_told_in_
     region.revive()
     assert region.score == math.inf
     assert region.stale
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_values_of_the_first_design_are_no_outliers(sign):
+    policy = CalibratedUCB(LINE, seed=0)
+    for _ in range(60):
+        x = policy.ask()
+        policy.tell(x, sign * float(x[0]))
+    assert policy.clipped == 0
+    assert policy.predict([[0.2]]).mean[0] == pytest.approx(sign * 0.2, abs=0.05)
+
+
+def test_values_that_come_again_at_their_point_are_no_outliers():
+    policy = CalibratedUCB(LINE, seed=0)
+    for _ in range(300):
+        x = policy.ask()
+        policy.tell(x, -float((x[0] - 0.2) ** 2))
+    policy.tell([0.93], 100.0)
+    assert policy.clipped == 1
+    policy.tell([0.93], 100.0)
+    assert policy.clipped == 0
+    best = policy.recommend()
+    assert best.x[0] == pytest.approx(0.93)
+    assert best.mean == pytest.approx(100.0, rel=0.01)
+
+
+def test_rare_losses_count_if_outliers_are_kept(caplog):
+    def loss(x, rng):  # on average 1 − 10 (1 − x): the best is x = 1, without the losses it is 0
+        return -float(x[0] + rng.normal() * 0.1 + 1000 * (rng.random() < 0.01 * (1 - x[0])))
+
+    answers = {}
+    for outliers in ("clip", "keep"):
+        policy, rng = CalibratedUCB(LINE, seed=0, outliers=outliers), np.random.default_rng(0)
+        for _ in range(1500):
+            x = policy.ask()
+            policy.tell(x, loss(x, rng))
+        answers[outliers] = float(policy.recommend().x[0])
+    assert answers["clip"] < 0.2
+    assert answers["keep"] > 0.5
+    assert caplog.text.count("far outside all others") == 1
+    with pytest.raises(InvalidInput, match="outliers"):
+        CalibratedUCB(LINE, outliers="drop")
+
+
+def test_a_constant_is_learned_at_any_height():
+    policy = CalibratedUCB(SQUARE, seed=0)
+    for _ in range(60):
+        policy.tell(policy.ask(), 1e6)
+    assert policy.recommend().mean == pytest.approx(1e6, abs=1e-3)
+    assert policy.certificate() < 10
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_a_domain_of_one_point(noise):
+    policy, rng = CalibratedUCB(pt.Arms([[0.5]]), seed=0), np.random.default_rng(0)
+    for _ in range(40):
+        policy.tell(policy.ask(), 80.0 + noise * rng.normal())
+    assert policy.recommend().mean == pytest.approx(80.0, abs=0.1)
+
+
+def test_a_few_values_are_enough_where_many_are_under_way():
+    policy = CalibratedUCB(SQUARE, seed=0)
+    asked = [policy.ask() for _ in range(6)]
+    for x in asked[:3]:
+        policy.tell(x, bowl(x))
+    assert policy._fitted == 0
+    policy.ask()
+    assert policy._fitted == 3

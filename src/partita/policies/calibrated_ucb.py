@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from dataclasses import dataclass, replace
 from statistics import NormalDist
@@ -28,12 +29,15 @@ from .base import (
     Policy,
     Prediction,
     Recommendation,
+    check_choice,
     check_delta,
     check_horizon,
     check_kernel,
     check_scale,
     check_seed,
 )
+
+_log = logging.getLogger(__name__)
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -59,6 +63,8 @@ MOST_PLACES = 1e6
 PROBES = 0.5
 #: Regions whose posterior is kept at once.
 WARM_REGIONS = 6
+#: Values told before the model is asked, if more is asked for than the first design.
+FEWEST = 3
 #: Pending plays that are planned for, in a region.
 MOST_PLANNED = 64
 
@@ -85,9 +91,10 @@ class CalibratedUCB(Policy):
     step costs the same for ever.
 
     Bounds come from the fitted model (`guarantee == "calibrated"`): docs/calibrated.md measures how
-    often they hold. Values far outside all others (by several interquartile ranges) count as if at
-    a fence. Where noise differs from place to place the model uses its average: means stay right,
-    bounds are too wide where it is quiet and too narrow where it is loud.
+    often they hold. Values far outside all others (by ten interquartile ranges) count as if at a
+    fence, unless all values at their point are: `clipped` says how many, `outliers` can stop it.
+    Where noise differs from place to place the model uses its average: means stay right, bounds
+    are too wide where it is quiet and too narrow where it is loud.
 
     Parameters
     ----------
@@ -102,6 +109,10 @@ class CalibratedUCB(Policy):
         Its constant is used as the noise's standard deviation, and not estimated.
     norm_bound : float, optional
         B: the amplitude is then B/√(20 d), as in `PiGPUCB`, and not estimated.
+    outliers : "clip" or "keep"
+        Whether values far outside all others count as less extreme, as they should if they are
+        accidents of measuring; or as they are, as they must if rare large losses are part of what
+        f is on average.
     delta : float
         Bounds are meant to hold with probability 1 − delta, all together.
     """
@@ -120,8 +131,10 @@ class CalibratedUCB(Policy):
         noise: Noise | None = None,
         norm_bound: float | None = None,
         delta: float = 0.1,
+        outliers: str = "clip",
     ) -> None:
         super().__init__(domain)
+        self.outliers = check_choice("outliers", outliers, ("clip", "keep"))
         self.horizon = None if horizon is None else check_horizon(horizon)
         self.seed = check_seed(seed)
         self.delta = check_delta(delta)
@@ -141,8 +154,11 @@ class CalibratedUCB(Policy):
         self._probes = 0
         self._fit = Fit(first_settings(dim, self._fixed), np.zeros((dim + 1, dim + 1)))
         self._reach = simultaneous(self.delta, self._fit.best.scales)
-        self._fences = Fences()
+        self._fences = Fences(len(self._start))
+        self._warned = False
         self._next_fit = len(self._start)
+        #: Observations at the last fit before the first design was told in full.
+        self._fitted = 0
         self._clock = 0
         self._turn = 0
 
@@ -150,10 +166,14 @@ class CalibratedUCB(Policy):
 
     def _propose(self) -> tuple[int, FloatArray]:
         self._asked += 1
-        if self._told < len(self._start):
+        first = len(self._start)
+        if self._told < first and (self._asked <= first or self._told < FEWEST):
             site = self._first_site()
         else:
-            probe = self._probes < PROBES * math.sqrt(self._told - len(self._start))
+            if self._fitted < self._told < first:  # several are under way: fit what is there
+                self._refit()
+                self._fitted = self._told
+            probe = self._probes < PROBES * math.sqrt(max(self._told - first, 0))
             self._probes += probe
             region = self._best_region(probe)
             site = self._choice(region, self._reach if probe else EXPLORATION)
@@ -291,8 +311,7 @@ class CalibratedUCB(Policy):
         return self._sites.locate(points)
 
     def _record(self, site: int, value: float, asked: bool) -> None:
-        value = self._fenced(site, value)
-        self._records.add(site, value)
+        value = self._take(site, value)
         region = self._records.region_of(site)
         region.used_at = self._clock = self._clock + 1
         moments = region.moments
@@ -317,7 +336,7 @@ class CalibratedUCB(Policy):
 
     def _record_many(self, sites: IntArray, values: FloatArray) -> None:
         for site, value in zip(sites.tolist(), values.tolist(), strict=True):
-            self._records.add(site, self._fenced(site, value))
+            self._take(site, value)
             self._keep_up(site)
         for region in self._records.regions:
             region.stale = True
@@ -327,7 +346,7 @@ class CalibratedUCB(Policy):
 
     def _keep_up(self, site: int) -> None:
         """Fit the settings again, and cut the site's region in two, where that is due."""
-        if self._fences.seen >= self._next_fit and len(self._records.home) >= 2:
+        if self._fences.seen >= self._next_fit:
             self._refit()
             self._next_fit = max(
                 self._fences.seen + REFIT_STEP, int(self._fences.seen * REFIT_FACTOR)
@@ -339,6 +358,10 @@ class CalibratedUCB(Policy):
         """Find the most likely settings."""
         data = self._records.spread_out(FIT_POINTS)
         if float(np.ptp(data.means)) == 0.0 and float(data.within.sum()) == 0.0:
+            level = replace(self._fit.best, mean=float(data.means[0]))
+            self._fit = replace(self._fit, best=level)  # flat so far: nothing else to learn
+            for region in self._records.regions:
+                region.stale = True
             return
         try:
             self._fit = fit(data, self._fit.best, self._fixed, restart=self._fences.seen < RESTART)
@@ -349,11 +372,39 @@ class CalibratedUCB(Policy):
             region.stale = True
             region.revive()
 
-    def _fenced(self, site: int, value: float) -> float:
-        """A value, or the fence it is beyond."""
+    def _take(self, site: int, value: float) -> float:
+        """Remember a value at a site, or the fence it is beyond; that which was remembered."""
+        if self.outliers == "keep":
+            self._fences.seen += 1
+            self._records.add(site, value)
+            return value
         if self._fences.see(site, value):
             self._fence_first()
-        return self._fences.clip(value)
+        kept = self._fences.clip(site, value)
+        self._records.add(site, kept)
+        if kept != value:
+            if not self._warned:
+                self._warned = True
+                _log.warning(
+                    "a value of %g is far outside all others, and counts as %g; "
+                    "CalibratedUCB(outliers='keep') takes such values as they are",
+                    value,
+                    kept,
+                )
+            self._put_back(self._fences.confirmed(site, int(self._sites.count[site])))
+        return kept
+
+    def _put_back(self, found: list[tuple[int, list[float]]]) -> None:
+        """Replace what counted as a fence by the values themselves."""
+        for site, values in found:
+            if len(values) == self._sites.count[site]:
+                self._records.forget(site)
+                for value in values:
+                    self._records.add(site, value)
+        if found:
+            for region in self._records.regions:
+                region.stale = True
+            self._next_fit = self._fences.seen
 
     def _fence_first(self) -> None:
         """Put the values that came before the first fences within them, too."""
@@ -363,7 +414,7 @@ class CalibratedUCB(Policy):
         for site, _ in first:
             self._records.forget(site)
         for site, value in first:
-            self._records.add(site, self._fences.clip(value))
+            self._records.add(site, self._fences.clip(site, value))
         for region in self._records.regions:
             region.stale = True
         self._next_fit = self._fences.seen
@@ -429,6 +480,11 @@ class CalibratedUCB(Policy):
         return Prediction(mean, std, mean - reach, mean + reach)
 
     @property
+    def clipped(self) -> int:
+        """How many values were far outside all others, and count as less extreme."""
+        return self._fences.clipped
+
+    @property
     def cover(self) -> list[RegionView]:
         """The regions, which tile the unit cube."""
         sites = self._sites
@@ -486,7 +542,7 @@ def simultaneous(delta: float, scales: FloatArray) -> float:
     f takes about ∏(1 + 1/ℓ_i) unrelated values, which share δ. A bound for one place by itself
     would not do: the recommended point is where the mean came out highest, often by luck.
     """
-    places = min(float(np.prod(1.0 + 1.0 / scales)), MOST_PLACES)
+    places = math.exp(min(float(np.log1p(1.0 / scales).sum()), math.log(MOST_PLACES)))
     return NormalDist().inv_cdf(1.0 - delta / (2.0 * places))
 
 
