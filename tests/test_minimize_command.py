@@ -193,6 +193,13 @@ def test_nothing_done_in_time(capsys):
     assert (code, out, err) == (1, "", "partita: no evaluation was done in time.\n")
 
 
+def test_failures_only_until_the_time_is_up(capsys):
+    program = ("sh", "-c", "sleep 0.2; echo {x} >&2; exit 3")
+    code, out, err = outcome(capsys, "minimize", *ON_X, "--seconds", 0.5, "--", *program)
+    assert (code, out) == (1, "")
+    assert "every evaluation failed. The first: exit code 3" in err
+
+
 # -- refusals: before anything runs ----------------------------------------------------------------
 
 
@@ -224,6 +231,8 @@ def test_nothing_done_in_time(capsys):
         ("--param x:0:1 --evals 5 --policy nosuch -- {probe} {x}", "policy 'nosuch' is unknown"),
         ("--param x:0:1 --evals 5 --plot no/x.png -- {probe} {x}", "there is no folder no"),
         ("--param x:0:1 --evals 5 --plot x.doc -- {probe} {x}", "ends in .png, .svg or .pdf"),
+        ("--param x:0:1 --evals 5 --plot no/x.PNG -- {probe} {x}", "there is no folder no"),
+        ("--param -x:0:1 --evals 5 -- {probe} {x}", "'-x' is not a name"),
     ],
 )
 def test_bad_input_is_one_line_exit_code_2_and_runs_nothing(

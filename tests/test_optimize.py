@@ -22,6 +22,7 @@ from partita.errors import EvaluationFailed, InvalidInput
 from partita.optimize import maximize, minimize
 from partita.running.failures import REMEMBERED, _Points
 from partita.running.interrupts import Interrupts
+from partita.running.loop import Run, error_text
 from partita.running.meter import Meter
 from partita.running.status import StatusLine, bar
 
@@ -444,6 +445,25 @@ def test_ctrl_c_at_any_moment_leaves_everything_whole():
             optimizer.tell(trial, 0.5)
 
 
+def test_a_second_ctrl_c_does_not_lose_the_result(monkeypatch):
+    def impatient(self):
+        press()
+        return finish(self)
+
+    finish = Run.finish
+    monkeypatch.setattr(Run, "finish", impatient)
+    calls = iter(range(100))
+
+    def f(x):
+        if next(calls) == 7:
+            press()
+        return hill(x)
+
+    result = maximize(f, SQUARE, n_evals=50)
+    assert (result.status, result.nfev) == (4, 7)
+    assert result.optimizer.n_pending == 0
+
+
 def test_a_handler_of_the_users_own_is_left_alone():
     came = []
     before = signal.signal(signal.SIGINT, lambda *_: came.append(1))
@@ -458,6 +478,63 @@ def test_a_handler_of_the_users_own_is_left_alone():
         signal.signal(signal.SIGINT, before)
     assert came == [1]
     assert result.nfev == 10
+
+
+# -- what is said at the end -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("executor", [None, ThreadPoolExecutor(1)])
+def test_no_value_in_time_is_a_failure(executor):
+    def f(x):
+        time.sleep(0.02)
+        raise ValueError("no data.")
+
+    message = r"no evaluation gave a value in time.*0.01 seconds"
+    with pytest.raises(EvaluationFailed, match=message) as caught:
+        maximize(f, SQUARE, max_seconds=0.01, executor=executor)
+    if executor is None:
+        assert str(caught.value.__cause__) == "no data."
+        assert "1 failed, the first with ValueError: no data. Give more time" in str(caught.value)
+    else:
+        assert caught.value.__cause__ is None
+
+
+def test_a_full_stop_of_an_error_is_not_doubled():
+    assert error_text(ValueError("no data.")) == "ValueError: no data"
+
+
+def test_the_message_says_that_bounds_contradict_each_other():
+    known = {"noise": pt.SubGaussian(1e-3), "kernel": pt.Matern(2.5, 0.5)}
+    with pytest.warns(pt.TheoryWarning):
+        wrong = maximize(lambda x: 100 * hill(x), SQUARE, n_evals=30, norm_bound=0.01, **known)
+    assert "The bounds contradict each other" in wrong.message
+    right = maximize(hill, SQUARE, n_evals=30, norm_bound=20.0, **known)
+    assert right.guarantee == "proven"
+    assert "contradict" not in right.message
+
+
+def test_points_in_place_of_risky_ones_are_pending_too():
+    """Every evaluation under way is one that the policy knows of."""
+
+    def f(x):
+        running.append(len(run.pending))
+        known.append(run.optimizer.n_pending >= run.optimizer.policy.pending >= len(run.pending))
+        return hill(x) if x[0] < 0.5 else np.nan
+
+    def spy(self, *given):
+        nonlocal run
+        run = self
+        return begin(self, *given)
+
+    run, running, known, begin = None, [], [], Run.__init__
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Run, "__init__", spy)
+        result = maximize(f, SQUARE, n_evals=40)
+    assert result.nfail > 3
+    assert set(running) == {1}
+    assert all(known)
+    trials = result.optimizer.trials
+    assert len(trials) > result.nfev + result.nfail  # those that were replaced
 
 
 # -- the progress bar ------------------------------------------------------------------------------
@@ -542,3 +619,20 @@ def test_a_line_is_cut_to_the_terminal(monkeypatch):
     line.write("0123456789abc")
     assert stream.getvalue() == "\r\x1b[K01234567…"
     assert not StatusLine(io.StringIO()).shown
+
+
+def test_the_message_says_how_many_values_were_taken_for_accidents():
+    rng = np.random.default_rng(0)
+
+    def f(x):
+        return float((x[0] - 0.3) ** 2 + (1e4 if rng.random() < 0.03 else 0.0))
+
+    result = pt.minimize(f, [(0, 1)], n_evals=200)
+    assert f"{result.optimizer.policy.clipped} values far outside" in result.message
+    assert (result.x[0] - 0.3) ** 2 < 0.02  # uniform: 0.12
+
+    def keep(domain):
+        return pt.CalibratedUCB(domain, outliers="keep")
+
+    kept = pt.minimize(f, [(0, 1)], n_evals=100, policy=keep)
+    assert "far outside" not in kept.message

@@ -157,6 +157,16 @@ def test_the_program_itself_may_be_a_choice():
         ("array([0.93], dtype=float32)", 0.93),
         ("value 2 info banana infinite", 2.0),
         ("−1 7 €", 7.0),
+        ("loss \N{MINUS SIGN}1.5", -1.5),
+        ("2e\N{MINUS SIGN}3", 0.002),
+        ("0.5 on layer\N{MINUS SIGN}2", 0.5),
+        ("1_000", 1000.0),
+        ("-12_345.5_0e1_0", -12345.5e10),
+        ("1_more", 1.0),
+        ("0.5 at 0x1F, 0b101, 0o17", 0.5),
+        ("0.5, not 1__000 nor -1.5__5", 0.5),
+        ("0bytes", 0.0),
+        ("0xylophones", 0.0),
     ],
 )
 def test_the_last_number_counts(text, value):
@@ -177,6 +187,12 @@ def test_no_number_is_a_failure_that_quotes_the_program():
     with pytest.raises(ProgramFailed) as failure:
         last_number("x" * 10_000)
     assert len(str(failure.value)) < 300
+
+
+@pytest.mark.parametrize("text", ["0x1F", "-0XFF", "1__000", "0b1"])
+def test_no_part_of_what_is_no_number_is_one(text):
+    with pytest.raises(ProgramFailed, match=r"^printed no number"):
+        last_number(text)
 
 
 def test_colours_are_not_numbers():

@@ -48,6 +48,28 @@ def test_bounds_as_scipy_takes_them(bounds):
     assert run(bounds=bounds, options={"n_evals": 10}).nfev == 10
 
 
+def test_bounds_of_one_number_for_all_variables():
+    assert run(bounds=Bounds(0, 1), options={"n_evals": 5}).x.shape == (2,)
+    assert run(bounds=Bounds([-1, 0], 1), options={"n_evals": 5}).x.shape == (2,)
+
+
+def test_an_infeasible_first_point_is_refused_before_anything_is_evaluated():
+    called = []
+    options = {"n_evals": 5, "feasible": lambda x: x[0] < 0.4}
+    with pytest.raises(InvalidInput, match=r"x0=\[0.5, 0.5\]: feasible does not allow"):
+        run(called.append, options=options)
+    assert not called
+    assert (run(x0=(0.3, 0), options=options).history.x[:, 0] < 0.4).all()
+
+
+def test_a_study_and_the_progress_bar_are_options(tmp_path, capsys):
+    options = {"n_evals": 6, "study": str(tmp_path / "tune.db"), "disp": True}
+    assert run(options=options).nfev == 6
+    assert "/6" in capsys.readouterr().err
+    assert run(options={**options, "n_evals": 9, "disp": False}).nfev == 9
+    assert capsys.readouterr().err == ""
+
+
 def test_further_arguments():
     result = run(args=(0.8, 0.1))
     np.testing.assert_allclose(result.x, [0.8, 0.1], atol=0.03)

@@ -123,6 +123,8 @@ def test_bounds_of_one_number_hold_for_all():
         ({"p": (0, 1, 1e-20)}, "a longer step"),
         ({"p": ("a", "b")}, r"choices as a list, \['a', 'b'\]"),
         ({"p": ["a", "a"]}, "'a' is given twice"),
+        ({"p": list(range(65))}, "65 choices: give at most 64.*in order.*group them"),
+        ([(1, 1), (0, 1)], r"x\[0\]': the bounds are equal.*Leave it out, and put it back"),
         ({"p": (0,)}, "give .low, high."),
         ({"p": 3}, "3 is no range"),
         ({"p": "log"}, "'log' is no range"),

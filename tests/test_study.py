@@ -31,6 +31,30 @@ def snapshots(monkeypatch):
     monkeypatch.setattr(replica, "SNAPSHOT_EVENTS", 7)
 
 
+def test_trials_chosen_elsewhere_are_kept(path):
+    study = Study.open(path, PLANE)
+    study.ask()
+    trial = study.expect([0.25, 0.5])
+    assert plain(trial.params) == [0.25, 0.5]
+    with pytest.raises(InvalidInput):
+        study.expect([2.0, 0.5])
+    assert [kind for _, kind, *_ in events(path)] == ["ask", "expect"]
+    other = Study.open(path)
+    assert (other.n_pending, other.policy.pending, other.differing) == (2, 2, 0)
+    assert plain(other.trials.params[1]) == [0.25, 0.5]
+    other.tell(trial, 1.0)
+    assert (study.n_told, study.n_pending) == (1, 1)
+    assert plain(replayed(path).trials.params[1]) == [0.25, 0.5]
+
+
+def test_a_trial_of_another_study_is_refused(path, tmp_path):
+    study, other = Study.open(path, PLANE, seed=1), Study.open(tmp_path / "b.db", PLANE, seed=2)
+    trial, foreign = study.ask(), other.ask()
+    with pytest.raises(InvalidInput, match="other parameters here"):
+        study.tell(foreign, 1.0)
+    study.tell(trial, 1.0)
+
+
 def allowed(rate, depth, kind):
     return depth < 7
 

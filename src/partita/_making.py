@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .domains import Arms, Box, Grid
 from .errors import InvalidInput
@@ -20,10 +21,12 @@ from .policies.base import Policy
 from .policies.construct import construct, name_of
 from .space import Space
 
+FloatArray = npt.NDArray[np.float64]
+
 #: A finite space of at most so many feasible points is played as a list of them.
 MOST_ARMS = 10_000
-#: A constraint is tried on every point of a finite space of at most this size.
-MOST_TRIED = 100_000
+#: A constraint is tried on every point of a finite space of at most this size, in chunks.
+MOST_TRIED, CHUNK = 20_000, 1000
 #: Evaluations that a policy which must know is told of, if the user does not say how many.
 HORIZON = 100_000
 
@@ -41,16 +44,47 @@ def domain_of(space: Space) -> Grid | Arms | Box | Mixed:
         return space.arms if isinstance(space.arms, Grid) else Arms(space.arms.unit_points)
     most = MOST_ARMS if space.constraint is None else MOST_TRIED
     if size is not None and (size <= most or space.arms is not None):
-        points = space.grid()
-        points = points[space.feasible(points)]
-        if not len(points):
+        points = _feasible(space, MOST_ARMS if space.arms is None else size)
+        if points is not None and not len(points):
             raise InvalidInput(
                 f"feasible allows none of the {size:,} points of the space, so that nothing can "
                 "be evaluated: check its conditions"
             )
-        if len(points) <= MOST_ARMS or space.arms is not None:
+        if points is not None:
             return Arms(points)
     return Mixed(space)
+
+
+def _feasible(space: Space, most: int) -> FloatArray | None:
+    """All feasible points of a finite space, (n, D), or None if they are more than `most`."""
+    points = space.grid()
+    found: list[FloatArray] = []
+    number = 0
+    for start in range(0, len(points), CHUNK):  # a constraint may be slow: no more than needed
+        chunk = points[start : start + CHUNK]
+        found.append(chunk[space.feasible(chunk)])
+        number += len(found[-1])
+        if number > most:
+            return None
+    return np.concatenate(found)
+
+
+def check_lengthscales(kernel: object, space: Space) -> None:
+    """Refuse a kernel with a lengthscale a parameter where some have several coordinates."""
+    scales = kernel.lengthscale if isinstance(kernel, Matern) else 1.0
+    if isinstance(scales, float) or len(scales) == space.dim or space.continuous:
+        return
+    wide = [
+        f"{name} {parameter.width}"
+        for name, parameter in zip(space.names or (), space.parameters, strict=False)
+        if parameter.width != 1
+    ]
+    if wide:
+        raise InvalidInput(
+            f"{kernel!r} has {len(scales)} lengthscales, but the space has {space.dim} "
+            "coordinates: a parameter of k > 2 choices has k of them, one of a single value none "
+            f"({', '.join(wide)}). Give {space.dim} lengthscales, or one number for all"
+        )
 
 
 def make_policy(

@@ -27,7 +27,7 @@ class NumericalError(PartitaError, ArithmeticError):
 
 
 class EvaluationFailed(PartitaError, RuntimeError):
-    """Every evaluation of the user's function failed. Its first error is the cause."""
+    """No evaluation of the user's function gave a value. Its first error, if any, is the cause."""
 
 
 class StudyError(PartitaError, OSError):

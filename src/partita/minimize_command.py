@@ -91,8 +91,19 @@ def split_program(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     ours = list(arguments)
     if ours and ours[0] in NAMES and "--" in ours:
         i = ours.index("--")
-        return ours[:i], ours[i + 1 :]
+        return _joined(ours[:i]), ours[i + 1 :]
     return ours, []
+
+
+def _joined(ours: Sequence[str]) -> list[str]:
+    """Arguments with `--param -x:0:1` in one, which argparse would take for two options."""
+    joined: list[str] = []
+    for text in ours:
+        if joined and joined[-1] == "--param" and text.startswith("-") and ":" in text:
+            joined[-1] += f"={text}"
+        else:
+            joined.append(text)
+    return joined
 
 
 def run(options: argparse.Namespace) -> int:
@@ -118,9 +129,9 @@ def _optimise(options: argparse.Namespace) -> int:
         with _handling(("SIGTERM", "SIGHUP"), _as_ctrl_c, only_default=True):
             result = _run(options, spec, program)
     except EvaluationFailed as error:
+        if error.__cause__ is None:
+            return _nothing("no evaluation was done in time.", FAILED)
         return _nothing(f"every evaluation failed. The first: {_failure(error.__cause__)}", FAILED)
-    if not result.nfev:
-        return _nothing("no evaluation was done in time.", FAILED)
     interrupted = result.status == STATUS_INTERRUPTED
     if interrupted and sys.stderr.isatty():
         sys.stderr.write("\r\x1b[K")  # the ^C that a terminal shows
@@ -242,7 +253,7 @@ def check_plot(text: str) -> Path:
 
     require("matplotlib")
     path = Path(text)
-    if path.suffix not in (".png", ".svg", ".pdf"):
+    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InvalidInput(f"--plot {text}: give a name that ends in .png, .svg or .pdf.")
     if not path.parent.is_dir():
         raise InvalidInput(f"--plot {text}: there is no folder {path.parent}.")

@@ -98,9 +98,9 @@ def maximize(
     An evaluation that raises, or returns anything but a finite number (None, NaN, words, an array
     of several), has failed: it is counted in `nfail`, not in `nfev`, and the run goes on. Near
     points that failed others are evaluated instead, see `partita.running.failures`. If the first
-    twenty all fail, `EvaluationFailed` is raised; if more than 100 fail, and than ten times those
-    that succeed, the run ends with what it has. So it does at Ctrl-C, or when a pool of processes
-    breaks.
+    twenty all fail, or none has a value when the time is up, `EvaluationFailed` is raised; if more
+    than 100 fail, and than ten times those that succeed, the run ends with what it has. So it does
+    at Ctrl-C, or when a pool of processes breaks.
     Bounds and certificate are of the function where it can be evaluated, and know nothing of
     failures: give `feasible` where they are known beforehand.
     """

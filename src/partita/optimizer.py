@@ -8,23 +8,33 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ._checks import as_floats
-from ._making import domain_of, make_policy
+from ._making import check_lengthscales, domain_of, make_policy
 from .errors import InvalidInput, NotPending
 from .kernels import Matern
 from .noise import Noise
-from .policies.base import Policy, Prediction, check_choice, check_delta, check_horizon, check_seed
+from .policies.base import (
+    LARGEST_VALUE,
+    Policy,
+    Prediction,
+    check_choice,
+    check_delta,
+    check_horizon,
+    check_seed,
+)
 from .space import Space, as_space
 from .trials import FAILED, FINISHED, PENDING, Ledger, Trials
 
 FloatArray = npt.NDArray[np.float64]
 
+#: Rounding that is forgiven in a coordinate of the unit cube.
+SAME_POINT = 1e-9
 #: These have a `__float__`, some of them, but are no numbers to optimise.
 _NO_NUMBERS = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
 
@@ -47,6 +57,9 @@ class Trial:
     number: int
     params: Any
     x: FloatArray
+    #: Where it was made, to tell it from a trial of another optimizer whatever becomes of `params`:
+    #: the mark of the space, and the bytes of the point of the unit cube.
+    _origin: tuple[int, bytes] | None = field(default=None, repr=False)
 
 
 class Suggestion(NamedTuple):
@@ -102,6 +115,7 @@ class Optimizer:
         if n_evals is not None:
             n_evals = _check_evaluations(n_evals)
         self.space: Space = as_space(space, feasible)
+        check_lengthscales(kernel, self.space)
         self.policy: Policy = make_policy(
             domain_of(self.space),
             policy,
@@ -120,22 +134,26 @@ class Optimizer:
     def ask(self) -> Trial:
         """The next trial. Ask again before telling and this one stays pending."""
         unit = self.policy.ask()
-        params = self.space.decode(unit)
-        number = self._ledger.append(unit, PENDING)
-        return Trial(number, params, unit if self.space.named else params)
+        return self._trial(self._ledger.append(unit, PENDING), unit)
 
     def expect(self, params: Any) -> Trial:
         """A trial at parameters that were chosen elsewhere and are being evaluated.
 
         It is pending until it is told or cancelled, like one that was asked for.
         """
-        unit = self.space.encode(params)
-        params = self.space.decode(unit)
+        return self._expect_at(self._allowed(params, "expect"))
+
+    def _expect_at(self, unit: FloatArray) -> Trial:
+        """A pending trial at a valid point (D,) of the unit cube."""
         hear = getattr(self.policy, "expect", None)  # a policy of the user's own may lack it
         if hear is not None:
             hear(unit)
-        number = self._ledger.append(unit, PENDING)
-        return Trial(number, params, unit if self.space.named else params)
+        return self._trial(self._ledger.append(unit, PENDING), unit)
+
+    def _trial(self, number: int, unit: FloatArray) -> Trial:
+        params = self.space.decode(unit)
+        x = unit if self.space.named else params
+        return Trial(number, params, x, (self.space.mark, unit.tobytes()))
 
     def tell(self, trial: Trial | int, value: Any) -> None:
         """Report the value of a trial, given itself or its number.
@@ -160,17 +178,22 @@ class Optimizer:
 
     def add(self, params: Any, value: Any) -> int:
         """Report a value known from elsewhere, at any time; the number of the trial it becomes."""
-        unit = self.space.encode(params)
         told = as_value(value)
-        if not self.space.allows(self.space.decode(unit)):
-            raise InvalidInput(
-                f"add({params!r}, ...): feasible does not allow these parameters. Leave them out, "
-                "or widen the constraint"
-            )
+        unit = self._allowed(params, "add")
         self.policy.tell(unit, self._sign * told)
         number = self._ledger.append(unit, PENDING)
         self._ledger.settle(number, FINISHED, told)
         return number
+
+    def _allowed(self, params: Any, verb: str) -> FloatArray:
+        """The point (D,) of parameters that may be evaluated."""
+        unit = self.space.encode(params)
+        if not self.space.allows(self.space.decode(unit)):
+            raise InvalidInput(
+                f"{verb}({params!r}): feasible does not allow these parameters. Leave them out, or "
+                "widen the constraint"
+            )
+        return unit
 
     def _pending_number(self, trial: Trial | int, verb: str) -> int:
         given = trial.number if isinstance(trial, Trial) else trial
@@ -182,6 +205,7 @@ class Optimizer:
         if not 0 <= number <= last:
             known = f"they go from 0 to {last}" if last >= 0 else "nothing has been asked yet"
             raise NotPending(f"{verb}({number}): there is no trial of this number, {known}")
+        self._check_origin(trial, number, verb)
         state = self._ledger.state(number)
         if state != PENDING:
             what = "was told already" if state == FINISHED else "was cancelled"
@@ -190,6 +214,21 @@ class Optimizer:
                 "value) for a further value at its parameters"
             )
         return number
+
+    def _check_origin(self, trial: Trial | int, number: int, verb: str) -> None:
+        """Refuse a trial of another optimizer, which has the same numbers for other points."""
+        if not isinstance(trial, Trial):
+            return
+        unit = self._ledger.unit(number)
+        if trial._origin is not None:
+            ours = trial._origin == (self.space.mark, unit.tobytes())
+        else:  # made by hand
+            ours = float(np.abs(self.space.encode(trial.params) - unit).max()) <= SAME_POINT
+        if not ours:
+            raise InvalidInput(
+                f"{verb}({trial!r}): trial {number} has other parameters here. Give the trial that "
+                "this optimizer's ask() returned, or use add(params, value)"
+            )
 
     # -- answers -------------------------------------------------------------------------------
 
@@ -284,6 +323,11 @@ def as_value(value: Any) -> float:
         raise InvalidInput(
             f"the value is {number}: give a finite number, or cancel the trial if its evaluation "
             "failed"
+        )
+    if abs(number) > LARGEST_VALUE:
+        raise InvalidInput(
+            f"the value is {number}: give one of at most {LARGEST_VALUE:g} in size, in other units "
+            "if need be, or cancel the trial"
         )
     return number
 

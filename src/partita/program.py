@@ -32,11 +32,16 @@ QUOTED = 200
 #: Braces that are meant, a placeholder, or a brace that is neither.
 _BRACES = re.compile(r"\{\{|\}\}|\{(?P<name>[^\W\d]\w*)\}|[{}]")
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+#: Digits, with underscores between them as many languages write thousands.
+_DIGITS = r"[0-9]++(?:_[0-9]++)*+"
 #: A number that is not the end of a word, so "model2" and "layer-2" hold none. What follows is
-#: free: "0.93%" and "12ms" hold one. NaN and infinity are numbers here, so that they are noticed.
+#: free: "0.93%" and "12ms" hold one. Nothing is given back once it is taken (++, (?>...)), so that
+#: no part of what is no number passes for one: not the 0 of 0x1F, nor the 1 of 1__000. NaN and
+#: infinity are numbers here, so that they are noticed.
 _NUMBER = re.compile(
-    r"(?<![\w.])(?<![^\W\d][+-])[+-]?"
-    r"(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|(?:nan|inf(?:inity)?)(?!\w))",
+    r"(?<![\w.])(?<![^\W\d][+-])[+-]?+"
+    rf"(?:(?!0(?:x[0-9a-f]|o[0-7]|b[01]))(?>(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})"
+    rf"(?:e[+-]?{_DIGITS})?)(?!_+[0-9])|(?:nan|inf(?:inity)?)(?!\w))",
     re.IGNORECASE,
 )
 
@@ -267,7 +272,7 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
 
 def last_number(text: str) -> float:
     """The last number in what a program printed; `ProgramFailed` if there is none to use."""
-    found = _NUMBER.findall(text)
+    found = _NUMBER.findall(text.replace("\N{MINUS SIGN}", "-"))
     if not found:
         line = _last_line(text)
         raise ProgramFailed(f"printed no number, but {line}" if line else "printed nothing")

@@ -332,6 +332,21 @@ def test_points_to_begin_with():
     assert play(search, 1, start=2)[0] not in points
 
 
+def test_whatever_runs_is_pending():
+    search = searcher(points_to_evaluate=[{"lr": 0.01, "depth": 3}])
+    search.suggest("first")
+    assert search.optimizer.n_pending == search.optimizer.policy.pending == 1
+    search.on_trial_complete("first", {"loss": 1.0})
+    for i in range(12):  # near failures, others run instead
+        config = search.suggest(str(i))
+        params = search.optimizer.trials.pending.params
+        assert any(p == config for p in params)
+        search.on_trial_complete(str(i), {"loss": 1.0} if config["depth"] < 5 else None, i % 2)
+    search.suggest("last")
+    search.on_trial_complete("last")  # dropped
+    assert search.optimizer.n_told > 1
+
+
 def test_values_known_beforehand_are_not_run_again():
     points = [{"lr": 0.01, "depth": 3}, {"lr": 0.1, "depth": 8}]
     search = searcher(points_to_evaluate=points, evaluated_rewards=[0.5, 4.0])

@@ -12,7 +12,7 @@ import queue
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,14 +75,6 @@ class Limits:
     tolerance: float | None
 
 
-class Proposal(NamedTuple):
-    """What to evaluate: a trial, or a point of our own in its place (then `trial` is None)."""
-
-    number: int
-    params: Any
-    trial: Trial | None
-
-
 class Run:
     """One run: what was told, what failed, what is pending, and whether to stop."""
 
@@ -101,8 +93,7 @@ class Run:
         self._meter, self._interrupts = meter, interrupts
         self._start = time.monotonic()
         self._failures = failures
-        self._own = 0
-        self.pending: dict[int, Proposal] = {}
+        self.pending: dict[int, Trial] = {}
         #: A study that is resumed has values already, and may get some from other processes.
         self.n_told = optimizer.n_told
         self.n_failed = 0
@@ -129,55 +120,47 @@ class Run:
 
     # -- steps ---------------------------------------------------------------------------------
 
-    def ask(self) -> Proposal:
-        """The next point to evaluate."""
+    def ask(self) -> Trial:
+        """The next trial to evaluate."""
         with self._interrupts.held():
             if self._failures.any:  # failures kept pending must not take it past its horizon
                 self._failures.release(max(self.wanted(MOST_HELD + 1) - 1, 0))
             trial = self.optimizer.ask()
-            proposal = Proposal(trial.number, trial.params, trial)
             if self._failures.any:
                 params = self._failures.instead(trial)
                 if params is not None:
                     self._failures.hold(trial)
-                    return self.own(params)
-            self.pending[proposal.number] = proposal
-        return proposal
+                    trial = self.optimizer.expect(params)
+            self.pending[trial.number] = trial
+        return trial
 
-    def own(self, params: Any) -> Proposal:
-        """A point to evaluate that no trial asked for; it has a negative number until told."""
-        self._own -= 1
-        proposal = Proposal(self._own, params, None)
-        self.pending[proposal.number] = proposal
-        return proposal
+    def expect(self, params: Any) -> Trial:
+        """A trial to evaluate at a point of the user's."""
+        with self._interrupts.held():
+            trial = replace(self.optimizer.expect(params), params=params)  # to the last digit
+            self.pending[trial.number] = trial
+        return trial
 
-    def settle(self, proposal: Proposal, outcome: Outcome) -> Stop | None:
+    def settle(self, trial: Trial, outcome: Outcome) -> Stop | None:
         """Take in how an evaluation ended; whether that ends the run, too."""
         if outcome.error is not None:
-            return self._failed(proposal, outcome.error)
+            return self._failed(trial, outcome.error)
         with self._interrupts.held():
             try:
-                number = self._tell(proposal, outcome.value)
-            except InvalidInput as error:  # a number, but too large for any policy
+                self.optimizer.tell(trial, outcome.value)
+            except InvalidInput as error:  # a policy of the user's own may refuse numbers
                 refused: InvalidInput | None = error
             else:
                 refused = None
-                del self.pending[proposal.number]
-                proposal = proposal._replace(number=number)
-                self._learned(proposal)
+                del self.pending[trial.number]
+                self._learned(trial)
         if refused is not None:
-            return self._failed(proposal, refused)
-        return self._stop_after(proposal, outcome.value)
+            return self._failed(trial, refused)
+        return self._stop_after(trial, outcome.value)
 
-    def _tell(self, proposal: Proposal, value: float) -> int:
-        if proposal.trial is None:
-            return self.optimizer.add(proposal.params, value)
-        self.optimizer.tell(proposal.trial, value)
-        return proposal.number
-
-    def _learned(self, proposal: Proposal) -> None:
+    def _learned(self, trial: Trial) -> None:
         self.n_told = self.optimizer.n_told
-        self._failures.succeeded(proposal.params)
+        self._failures.succeeded(trial.params)
         if self.n_told >= self._next_checkpoint:
             self.checkpoint()
         self.tick()
@@ -186,8 +169,8 @@ class Run:
         """Draw the meter, if that is due."""
         self._meter.show(self.n_told, self.n_failed)
 
-    def _stop_after(self, proposal: Proposal, value: float) -> Stop | None:
-        if self._callback is not None and self._called_off(proposal, value):
+    def _stop_after(self, trial: Trial, value: float) -> Stop | None:
+        if self._callback is not None and self._called_off(trial, value):
             return Stop(CALLBACK, True, "The callback ended the run.")
         ended = self.all_made()
         if ended is not None:
@@ -213,27 +196,28 @@ class Run:
             return Stop(TIME_UP, True, "The time is up.")
         return None
 
-    def _called_off(self, proposal: Proposal, value: float) -> bool:
+    def _called_off(self, trial: Trial, value: float) -> bool:
         assert self._callback is not None
-        number, params, _ = proposal
-        now = Evaluation(number, params, value, self.n_told, self.seconds, self.optimizer)
+        now = Evaluation(
+            trial.number, trial.params, value, self.n_told, self.seconds, self.optimizer
+        )
         try:
             answer = self._callback(now)
         except StopIteration:  # SciPy's way to stop
             return True
         return isinstance(answer, bool | np.bool_) and bool(answer)
 
-    def _failed(self, proposal: Proposal, error: BaseException) -> Stop | None:
+    def _failed(self, trial: Trial, error: BaseException) -> Stop | None:
         if not isinstance(error, self._catch):
             raise error
         with self._interrupts.held():
-            del self.pending[proposal.number]
+            del self.pending[trial.number]
             self.n_failed += 1
             if len(self.errors) < KEPT_ERRORS:
                 self.errors.append(error)
             if len(self.failed_params) < KEPT_FAILURES:
-                self.failed_params.append(proposal.params)
-            self._failures.failed(proposal.params, proposal.trial)
+                self.failed_params.append(trial.params)
+            self._failures.failed(trial.params, trial)
             self.tick()
         if not self.n_told and self.n_failed >= HOPELESS:
             raise EvaluationFailed(
@@ -257,9 +241,8 @@ class Run:
     def finish(self) -> int:
         """Give up what is pending: how many evaluations that are."""
         dropped = len(self.pending)
-        for proposal in self.pending.values():
-            if proposal.trial is not None:
-                self.optimizer.cancel(proposal.trial)
+        for trial in self.pending.values():
+            self.optimizer.cancel(trial)
         self.pending.clear()
         self._failures.release()
         return dropped
@@ -271,32 +254,32 @@ class Run:
 def one_at_a_time(run: Run, f: Function) -> Stop:
     """Evaluate here, in this thread."""
     while True:
-        proposal = run.ask()
+        trial = run.ask()
         try:
-            outcome = Outcome(evaluate(f, proposal.params))
+            outcome = Outcome(evaluate(f, trial.params))
         except Exception as error:  # whatever the user's function raises
             outcome = Outcome(math.nan, error)
-        ended = run.settle(proposal, outcome)
+        ended = run.settle(trial, outcome)
         if ended is not None:
             return ended
 
 
 def in_parallel(run: Run, f: Function, executor: Executor, in_flight: int, batch: int) -> Stop:
     """Let an executor evaluate, with `in_flight` tasks of `batch` evaluations under way."""
-    tasks: dict[Future[list[Outcome]], list[Proposal]] = {}
+    tasks: dict[Future[list[Outcome]], list[Trial]] = {}
     # Futures put themselves here when they end: one wait for any, whatever executor made them.
     ended_tasks: queue.SimpleQueue[Future[list[Outcome]]] = queue.SimpleQueue()
     try:
         while True:
             while len(tasks) < in_flight and (number := run.wanted(batch)) > 0:
-                proposals = [run.ask() for _ in range(number)]
+                trials = [run.ask() for _ in range(number)]
                 try:
                     future = executor.submit(
-                        evaluate_all, f, [(p.number, p.params) for p in proposals]
+                        evaluate_all, f, [(trial.number, trial.params) for trial in trials]
                     )
                 except Exception as error:
                     return _broken(run, error)
-                tasks[future] = proposals
+                tasks[future] = trials
                 future.add_done_callback(ended_tasks.put)
             ended = None
             for future in _first_ended(run, ended_tasks):
@@ -322,9 +305,7 @@ def _first_ended(run: Run, ended: queue.SimpleQueue[Any]) -> list[Any]:
     return found
 
 
-def _settle_task(
-    run: Run, proposals: Sequence[Proposal], future: Future[list[Outcome]]
-) -> Stop | None:
+def _settle_task(run: Run, trials: Sequence[Trial], future: Future[list[Outcome]]) -> Stop | None:
     """Take in all evaluations of a task, even if one of them ends the run."""
     try:
         outcomes = future.result()
@@ -333,10 +314,10 @@ def _settle_task(
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # lost on the way: f could not be pickled, a worker was killed
-        outcomes = [Outcome(math.nan, error)] * len(proposals)
+        outcomes = [Outcome(math.nan, error)] * len(trials)
     stop: Stop | None = None
-    for proposal, outcome in zip(proposals, outcomes, strict=True):
-        stop = run.settle(proposal, outcome) or stop
+    for trial, outcome in zip(trials, outcomes, strict=True):
+        stop = run.settle(trial, outcome) or stop
     return stop
 
 
@@ -353,8 +334,8 @@ def _broken(run: Run, error: Exception) -> Stop:
 
 
 def error_text(error: BaseException) -> str:
-    """An error in a line."""
-    text = " ".join(str(error).split())
+    """An error in a line, without a full stop."""
+    text = " ".join(str(error).split()).rstrip(".")
     name = type(error).__name__
     return f"{name}: {text if len(text) <= 200 else text[:199] + '…'}" if text else name
 

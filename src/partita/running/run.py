@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Union, cast
 
@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from partita._checks import as_number
-from partita.errors import InvalidInput
-from partita.optimizer import Optimizer
+from partita.errors import EvaluationFailed, InvalidInput
+from partita.optimizer import Optimizer, Suggestion
 from partita.result import Checkpoint, History, Result
 
 from .evaluate import Function, Outcome, evaluate
@@ -35,6 +35,8 @@ from .meter import Meter
 if TYPE_CHECKING:
     from partita.study import Study
 
+#: Bounds that cross by less, as a part of their size, do not contradict each other.
+ROUNDING = 1e-9
 #: A study that keeps the run: open, by the name of its file, or none.
 StudyLike = Union["Study", str, PathLike[str], None]
 Catch = type[BaseException] | tuple[type[BaseException], ...]
@@ -70,10 +72,13 @@ def optimise(
     settings |= {"direction": direction, "seed": seed, "n_evals": n_evals}
     optimizer, underway, earlier = _player(study, space, settings)
     meter = Meter(optimizer, n_evals, max_seconds, _check_progress(progress))
-    with underway, Interrupts() as interrupts:
+    with Interrupts() as interrupts, ExitStack() as ours:
+        ours.enter_context(underway)
+        ours.callback(meter.close)
         failures = Failures(optimizer, seed)
         run = Run(optimizer, limits, callback, caught, meter, interrupts, failures)
         run.checkpoints += earlier
+        ours.callback(run.finish)
         try:
             stop = run.all_made() or _first(run, f, first)
             if stop is None and executor is None:
@@ -85,10 +90,28 @@ def optimise(
             if not run.n_told:
                 raise
             stop = Stop(INTERRUPTED, False, "Interrupted.")
-        finally:
-            meter.close()
+        except BaseException:
+            with interrupts.held():
+                ours.close()
+            raise
+        return _ended(run, stop, ours, interrupts)
+
+
+def _ended(run: Run, stop: Stop, ours: ExitStack, interrupts: Interrupts) -> Result:
+    """The result of a run that has ended, and the end of all that was `ours` during it.
+
+    An impatient Ctrl-C here comes too late to end anything, and must not lose the result.
+    """
+    result = None
+    try:
+        with interrupts.held():
             dropped = run.finish()
-        return _result(run, stop, dropped)
+            result = _result(run, stop, dropped)
+            ours.close()
+    except KeyboardInterrupt:
+        if result is None:
+            raise
+    return result
 
 
 def _player(
@@ -108,16 +131,18 @@ def _first(run: Run, f: Function, x: npt.NDArray[np.float64] | None) -> Stop | N
     """Evaluate a point that the user begins with, if there is one."""
     if x is None:
         return None
-    proposal = run.own(x)
+    trial = run.expect(x)
     try:
-        outcome = Outcome(evaluate(f, x))
+        outcome = Outcome(evaluate(f, trial.params))
     except Exception as error:  # whatever the user's function raises
         outcome = Outcome(math.nan, error)
-    return run.settle(proposal, outcome)
+    return run.settle(trial, outcome)
 
 
 def _result(run: Run, stop: Stop, dropped: int) -> Result:
     optimizer = run.optimizer
+    if not run.n_told:
+        raise _nothing_in_time(run) from (run.errors[0] if run.errors else None)
     if not run.checkpoints or run.checkpoints[-1].evaluations < run.n_told:
         run.checkpoint()
     best, last = optimizer.recommend(), run.checkpoints[-1]
@@ -129,6 +154,17 @@ def _result(run: Run, stop: Stop, dropped: int) -> Result:
         message += f" {dropped:,} {what} dropped."
     if run.n_failed:
         message += f" {run.n_failed:,} failed, first with {error_text(run.errors[0])}."
+    clipped = getattr(optimizer.policy, "clipped", 0)
+    if clipped:
+        message += (
+            f" {clipped:,} values far outside all others count as less extreme: "
+            "CalibratedUCB(outliers='keep') takes them as they are."
+        )
+    if _contradicted(optimizer, best, last.certificate):
+        message += (
+            " The bounds contradict each other, so they do not hold: give a larger norm_bound, or "
+            "noise."
+        )
     named = optimizer.space.named
     return Result(
         x=list(best.params.values()) if named else np.array(best.params),
@@ -150,6 +186,22 @@ def _result(run: Run, stop: Stop, dropped: int) -> Result:
         direction=optimizer.direction,
         optimizer=optimizer,
     )
+
+
+def _nothing_in_time(run: Run) -> EvaluationFailed:
+    text = f"no evaluation gave a value in time, within {run.limits.max_seconds:g} seconds"
+    if run.n_failed:
+        text += f": {run.n_failed:,} failed, the first with {error_text(run.errors[0])}"
+    return EvaluationFailed(f"{text}. Give more time")
+
+
+def _contradicted(optimizer: Optimizer, best: Suggestion, certificate: float) -> bool:
+    """Whether the data have shown that bounds which should be certain are not."""
+    certain = optimizer.guarantee in ("proven", "published")
+    if not certain or not hasattr(optimizer.policy, "certificate"):
+        return False
+    rounding = ROUNDING * (abs(best.lower) + abs(best.upper))
+    return best.lower > best.upper + rounding or math.isinf(certificate)
 
 
 # -- checks ----------------------------------------------------------------------------------------

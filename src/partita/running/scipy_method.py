@@ -20,7 +20,7 @@ from .evaluate import Function
 from .loop import Callback
 from .run import optimise
 
-#: Options of `scipy_method`: those of `minimize`, and SciPy's own name for the tolerance.
+#: Options of `scipy_method`: those of `minimize`. SciPy's own `tol` and `disp` are two of them.
 _OPTIONS = (
     "n_evals",
     "max_seconds",
@@ -37,6 +37,7 @@ _OPTIONS = (
     "batch",
     "progress",
     "catch",
+    "study",
 )
 
 
@@ -82,11 +83,13 @@ def scipy_method(
         StopIteration, or by returning True.
     **options
         `options={...}` of SciPy's `minimize`: `n_evals` and the others that `pt.minimize` takes.
-        SciPy's `tol` is the tolerance.
+        SciPy's `tol` is the tolerance, its `disp` the progress.
     """
     if "tol" in options:
         tol = options.pop("tol")
         options.setdefault("tolerance", tol)
+    if "disp" in options:
+        options.setdefault("progress", bool(options.pop("disp")))
     unknown = sorted(set(options).difference(_OPTIONS))
     if unknown:
         raise InvalidInput(
@@ -103,7 +106,7 @@ def scipy_method(
         warnings.warn(
             f"Partita does not use derivatives ({', '.join(unused)}).", RuntimeWarning, stacklevel=3
         )
-    space, start = _scipy_space(x0, bounds)
+    space, start = _scipy_space(x0, bounds, options.get("feasible"))
     extra = args if isinstance(args, tuple) else (args,)
     settings: dict[str, Any] = dict.fromkeys(_OPTIONS)
     settings |= {"seed": 0, "delta": 0.1, "batch": 1, "catch": Exception} | options
@@ -117,21 +120,42 @@ def scipy_method(
     )
 
 
-def _scipy_space(x0: npt.ArrayLike, bounds: Any) -> tuple[Space, npt.NDArray[np.float64]]:
+def _scipy_space(
+    x0: npt.ArrayLike, bounds: Any, feasible: Any
+) -> tuple[Space, npt.NDArray[np.float64]]:
+    """What may vary, and the first point, which must be part of it."""
     if bounds is None:
         raise InvalidInput("bounds are required: give bounds=[(low, high), ...]")
+    start = np.atleast_1d(as_floats(x0, "x0"))
     try:
-        space = as_space(bounds)
+        space = as_space(_spread(bounds, start.size))
     except InvalidInput as error:
         raise InvalidInput(f"bounds: {error}") from error
-    start = np.atleast_1d(as_floats(x0, "x0"))
     try:
         space.encode(start)
     except InvalidInput as error:
         raise InvalidInput(
             f"x0={point_text(start.ravel())} is no point within the bounds: {error}"
         ) from error
+    if not as_space(space, feasible).allows(start):
+        raise InvalidInput(
+            f"x0={point_text(start)}: feasible does not allow it. Give a first point that it allows"
+        )
     return space, start
+
+
+def _spread(bounds: Any, n: int) -> Any:
+    """SciPy's `Bounds` for n variables, where it may have one number for all of them."""
+    if not (hasattr(bounds, "lb") and hasattr(bounds, "ub")):
+        return bounds
+    sides = [np.ravel(as_floats(side, "bounds")) for side in (bounds.lb, bounds.ub)]
+    low, high = (np.broadcast_to(side, n) if side.size == 1 else side for side in sides)
+    if low.size != high.size:
+        raise InvalidInput(
+            f"bounds: lb has {low.size} numbers and ub {high.size}. Give one each for every "
+            f"variable, {n}, or one for all"
+        )
+    return list(zip(low.tolist(), high.tolist(), strict=True))
 
 
 def _scipy_callback(callback: Callable[..., Any]) -> Callback:

@@ -17,6 +17,9 @@ from partita.errors import InvalidInput
 FloatArray = npt.NDArray[np.float64]
 Generator = np.random.Generator
 
+#: Each choice is a coordinate: in more of them nothing would be learned.
+MOST_CHOICES = 64
+
 
 @dataclass(frozen=True, eq=False)
 class Categorical:
@@ -32,6 +35,12 @@ class Categorical:
         object.__setattr__(self, "choices", tuple(self.choices))
         if not self.choices:
             raise InvalidInput("a list of no choices: give at least one")
+        if len(self.choices) > MOST_CHOICES:
+            raise InvalidInput(
+                f"{len(self.choices):,} choices: give at most {MOST_CHOICES}, since each is a "
+                'coordinate of its own. Number them if they are in order, (0, n, "int"), or group '
+                "them"
+            )
         for i, choice in enumerate(self.choices):
             for other in self.choices[:i]:
                 if _alike(other, choice):

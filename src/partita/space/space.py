@@ -6,16 +6,19 @@ Notation: D coordinates of the unit cube, k points as rows (k, D). Policies see 
 from __future__ import annotations
 
 import pickle
+import zlib
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
-from partita._checks import as_floats
+from partita._checks import as_floats, as_number
 from partita.domains import Arms, Box, Grid
 from partita.errors import InvalidInput
 
+from .choices import Categorical
 from .parameters import Float
 from .specs import Parameter, as_parameter
 
@@ -96,6 +99,17 @@ class Space:
                 return None
             size *= parameter.size
         return size
+
+    @cached_property
+    def mark(self) -> int:
+        """A number that tells it from spaces with other names, ranges or numbers of choices.
+
+        The same in every process: choices themselves may be objects that have no such number.
+        """
+        if self.arms is not None:
+            return zlib.crc32(np.ascontiguousarray(self.arms.points).data)
+        ranges = [p.size if isinstance(p, Categorical) else p.spec() for p in self.parameters]
+        return zlib.crc32(repr((self.names, ranges)).encode())
 
     # -- points --------------------------------------------------------------------------------
 
@@ -356,8 +370,13 @@ def _from_pairs(spec: Any, feasible: Callable[..., Any] | None) -> Space:
         )
     parameters = []
     for i, pair in enumerate(pairs):
-        parameter = as_parameter(pair, f"x[{i}]")
-        parameters.append(parameter)
+        low, high = map(as_number, pair)
+        if low == high:  # a list of one choice, the advice for named parameters, is none here
+            raise InvalidInput(
+                f"parameter 'x[{i}]': the bounds are equal, {pair!r}. Leave it out, and put it "
+                "back in the function"
+            )
+        parameters.append(as_parameter(pair, f"x[{i}]"))
     return Space(None, tuple(parameters), feasible)
 
 

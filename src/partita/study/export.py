@@ -32,7 +32,7 @@ def columns(study: Study) -> dict[str, list[Any]]:
     ended: dict[int, datetime] = {}
     for kind, number, seconds in times:
         when = datetime.fromtimestamp(seconds, UTC)
-        if kind in ("ask", "add"):
+        if kind in ("ask", "expect", "add"):
             asked[number] = when
         if kind in ("tell", "add", "cancel", "expire"):
             ended[number] = when

@@ -52,7 +52,9 @@ def summary(study: Study) -> dict[str, Any]:
         for c in checkpoints(study)
     ]
     asked = dict(
-        study._store.rows("SELECT trial, max(time) FROM events WHERE kind = 'ask' GROUP BY trial")
+        study._store.rows(
+            "SELECT trial, max(time) FROM events WHERE kind IN ('ask', 'expect') GROUP BY trial"
+        )
         if len(trials.pending)
         else []
     )

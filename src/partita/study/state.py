@@ -19,7 +19,6 @@ import numpy.typing as npt
 
 from partita.errors import InvalidInput, NotPending, NumericalError
 from partita.optimizer import Optimizer, Trial, as_value
-from partita.policies.base import LARGEST_VALUE
 from partita.trials import FINISHED, PENDING
 
 from .store import Event
@@ -79,15 +78,19 @@ class State:
         trial = self.optimizer.ask()
         self._pend(trial.number, time, owner)
         self.seq += 1
-        return trial, Event(
-            self.seq,
-            "ask",
-            trial.number,
-            time,
-            params=params_json(trial.params),
-            point=_as_bytes(self.optimizer._ledger.unit(trial.number)),
-            owner=owner,
-        )
+        return trial, self._begun("ask", trial, time, owner)
+
+    def expect(self, params: Any, time: float, owner: int | None) -> tuple[Trial, Event]:
+        """A trial at parameters chosen elsewhere, and the event that it is."""
+        trial = self.optimizer.expect(params)
+        self._pend(trial.number, time, owner)
+        self.seq += 1
+        return trial, self._begun("expect", trial, time, owner)
+
+    def _begun(self, kind: str, trial: Trial, time: float, owner: int | None) -> Event:
+        unit = self.optimizer._ledger.unit(trial.number)
+        params = params_json(trial.params)
+        return Event(self.seq, kind, trial.number, time, None, params, _as_bytes(unit), owner)
 
     def add(self, params: Any, value: float, time: float) -> Event:
         """Take in a value known from elsewhere."""
@@ -122,6 +125,11 @@ class State:
             raise InvalidInput(f"event {self.seq + 1} is missing")
         if kind == "ask":
             self._replay_ask(event, _from_bytes(point))
+            self._pend(number, time, owner)
+        elif kind == "expect":
+            trial = self.optimizer._expect_at(_from_bytes(point))
+            if trial.number != number:
+                raise InvalidInput(f"trial {trial.number} comes next")
             self._pend(number, time, owner)
         elif kind == "tell":
             self._tell(number, as_value(value))
@@ -209,6 +217,7 @@ class State:
         given: Any = trial.number if isinstance(trial, Trial) else trial
         whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
         if whole and int(given) in self.expired:
+            self.optimizer._check_origin(trial, int(given), verb)
             return int(given)
         return self.optimizer._pending_number(trial, verb)
 
@@ -220,17 +229,6 @@ class State:
                 break
             found.append(number)
         return found
-
-
-def check_value(value: Any) -> float:
-    """A value that policies accept."""
-    number = as_value(value) + 0.0
-    if abs(number) > LARGEST_VALUE:
-        raise InvalidInput(
-            f"the value is {number}: give one of at most {LARGEST_VALUE:g} in size, in other units "
-            "if need be, or cancel the trial"
-        )
-    return number
 
 
 def params_json(params: Any) -> str:

@@ -18,7 +18,7 @@ from partita._checks import as_number
 from partita.errors import InvalidInput
 from partita.kernels import Matern
 from partita.noise import Noise
-from partita.optimizer import Optimizer, Suggestion, Trial
+from partita.optimizer import Optimizer, Suggestion, Trial, as_value
 from partita.policies.base import Policy, Prediction, check_choice
 from partita.result import Checkpoint
 from partita.space import Space
@@ -27,7 +27,7 @@ from partita.trials import Trials
 from . import owner as owners
 from .replica import Change, Replica
 from .settings import Settings
-from .state import State, check_value
+from .state import State
 from .store import Store
 
 FloatArray = npt.NDArray[np.float64]
@@ -151,10 +151,19 @@ class Study:
             change.log(event)
         return trial
 
+    def expect(self, params: Any) -> Trial:
+        """A trial at parameters that were chosen elsewhere and are being evaluated."""
+        with self._change() as change:
+            change.state.optimizer._allowed(params, "expect")
+            self._replica.begin()
+            trial, event = change.state.expect(params, time.time(), self._owner)
+            change.log(event)
+        return trial
+
     def tell(self, trial: Trial | int, value: Any) -> None:
         """Report the value of a trial, given itself or its number. One that expired is welcome."""
         with self._change() as change:
-            number, told = change.state.pending_number(trial, "tell"), check_value(value)
+            number, told = change.state.pending_number(trial, "tell"), as_value(value)
             self._replica.begin()
             change.log(change.state.settle("tell", number, time.time(), told))
             self._replica.note(change.state)
@@ -170,12 +179,8 @@ class Study:
     def add(self, params: Any, value: Any) -> int:
         """Report a value known from elsewhere, at any time; the number of the trial it becomes."""
         with self._change() as change:
-            told, space = check_value(value), change.state.optimizer.space
-            if not space.allows(space.decode(space.encode(params))):
-                raise InvalidInput(
-                    f"add({params!r}, ...): feasible does not allow these parameters. Leave them "
-                    "out, or widen the constraint"
-                )
+            told = as_value(value)
+            change.state.optimizer._allowed(params, "add")
             self._replica.begin()
             event = change.state.add(params, told, time.time())
             change.log(event)
@@ -334,9 +339,7 @@ def _given(settings: dict[str, Any]) -> dict[str, Any]:
 
 def _trial(state: State, number: int) -> Trial:
     """A trial as `ask` returned it."""
-    unit, space = state.optimizer._ledger.unit(number), state.optimizer.space
-    params = space.decode(unit)
-    return Trial(number, params, unit if space.named else params)
+    return state.optimizer._trial(number, state.optimizer._ledger.unit(number))
 
 
 def _check_same(settings: Settings, given: dict[str, Any], path: Path) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import pickle
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ray import cloudpickle
 from ray.tune.result import DEFAULT_METRIC
@@ -25,14 +26,7 @@ from .space import TuneSpace, from_config, from_space
 logger = logging.getLogger(__name__)
 
 #: The form of a saved searcher; raised by one whenever it changes. A newer one is refused.
-FORMAT = 1
-
-
-class Running(NamedTuple):
-    """What a trial of Tune's evaluates: one of ours, or a point of its own (`trial` is None)."""
-
-    params: dict[str, Any]
-    trial: Trial | None
+FORMAT = 2
 
 
 class PartitaSearch(Searcher):  # type: ignore[misc]
@@ -109,7 +103,7 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
         self._optimizer: Optimizer | None = None
         self._failures: Failures | None = None
         self._limit: int | None = None
-        self._running: dict[str, Running] = {}
+        self._running: dict[str, Trial] = {}
         self._failed: dict[str, dict[str, Any]] = {}
         if space is not None:
             self._tune_space = from_space(space, self._feasible)
@@ -221,7 +215,8 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
         if form != FORMAT:
             raise VersionMismatch(
                 f"{checkpoint_path} was written in form {form!r} by Partita "
-                f"{content.get('version')}, but this one reads form {FORMAT}: upgrade it"
+                f"{content.get('version')}, but this one reads form {FORMAT}: "
+                + ("upgrade it" if form > FORMAT else "restore it with the Partita it is from")
             )
         limit = self._limit
         self.__dict__.clear()
@@ -278,16 +273,17 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
         assert self._failures is not None
         return self._failures
 
-    def _next(self, optimizer: Optimizer, tune_space: TuneSpace) -> Running:
+    def _next(self, optimizer: Optimizer, tune_space: TuneSpace) -> Trial:
         if self._first:
-            return Running(tune_space.params(self._first.pop(0)[0]), None)
+            params = tune_space.params(self._first.pop(0)[0])
+            return replace(optimizer.expect(params), params=params)  # to the last digit
         trial = optimizer.ask()
         if self._memory.any:
             params = self._memory.instead(trial)
             if params is not None:
                 self._memory.hold(trial)
-                return Running(params, None)
-        return Running(trial.params, trial)
+                return optimizer.expect(params)
+        return trial
 
     def _value(self, trial_id: str, result: Mapping[str, Any] | None) -> float | None:
         """The metric in a result, or None if there is none that can be used."""
@@ -302,20 +298,17 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
 
     def _take(self, trial_id: str, value: float, result: Mapping[str, Any]) -> bool:
         """Learn a value; whether that was possible."""
-        running = self._running.get(trial_id)
+        trial = self._running.get(trial_id)
         try:
-            if running is None:
+            if trial is None:
                 self._take_stray(trial_id, value, result)
                 return True
-            if running.trial is None:
-                self.optimizer.add(running.params, value)
-            else:
-                self.optimizer.tell(running.trial, value)
-        except InvalidInput as error:  # a number, but too large for any policy
+            self.optimizer.tell(trial, value)
+        except InvalidInput as error:  # a policy of the user's own may refuse numbers
             logger.warning("trial %s counts as failed: %s", trial_id, error)
             return False
         del self._running[trial_id]
-        self._memory.succeeded(running.params)
+        self._memory.succeeded(trial.params)
         return True
 
     def _take_stray(self, trial_id: str, value: float, result: Mapping[str, Any]) -> None:
@@ -338,15 +331,13 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
         self._memory.succeeded(params)
 
     def _fail(self, trial_id: str) -> None:
-        running = self._running.pop(trial_id)
-        self._failed[trial_id] = running.params
-        self._memory.failed(running.params, running.trial)
+        trial = self._running.pop(trial_id)
+        self._failed[trial_id] = trial.params
+        self._memory.failed(trial.params, trial)
 
     def _drop(self, trial_id: str) -> None:
         """Forget a trial that neither failed nor has a value."""
-        running = self._running.pop(trial_id)
-        if running.trial is not None:
-            self.optimizer.cancel(running.trial)
+        self.optimizer.cancel(self._running.pop(trial_id))
 
     def _check_same(self, name: str, given: str | None, own: str | None) -> None:
         """Refuse another goal than that of the values it knows."""
