@@ -584,7 +584,7 @@ def test_a_bar_on_a_real_terminal():
     assert len(lines) > 5
     assert lines[-1] == ""  # wiped
     last = lines[-2]
-    assert re.search(r"█+░* +1\d\d/200  best 5\S* ± \S+  certificate \S+  \d+/s", last)
+    assert re.search(r"█+░* +(1\d\d|200)/200  best 5\S* ± \S+  certificate \S+  \d+/s", last)
     assert all(len(line) < 120 for line in lines)
     assert "\n" not in written
     assert out == "200\n"
@@ -636,3 +636,18 @@ def test_the_message_says_how_many_values_were_taken_for_accidents():
 
     kept = pt.minimize(f, [(0, 1)], n_evals=100, policy=keep)
     assert "far outside" not in kept.message
+
+
+def test_a_failure_by_chance_is_tried_again():
+    worth = {"a": 0.0, "b": 0.5, "c": 1.0}
+    tried = []
+
+    def f(kind):
+        tried.append(kind)
+        return None if tried.count("a") == 1 and kind == "a" else worth[kind]
+
+    result = pt.minimize(f, {"kind": ["a", "b", "c"]}, n_evals=40)
+    assert result.nfail == 1
+    assert tried.count("a") > 10
+    assert result.params == {"kind": "a"}
+    assert result.nfev == 40

@@ -213,6 +213,35 @@ def test_a_trial_that_runs_elsewhere_is_pending_until_it_ends() -> None:
     other.tell(running, state=TrialState.FAIL)
     one.sampler.recommend(one)
     assert pending(one.sampler) == 0
+    # It failed, so that the policy looks elsewhere for a while.
+    assert one.sampler._model.optimizer.n_pending == 1
+
+
+def test_failures_of_another_worker_are_kept_away_from(reads: list[int]) -> None:
+    one, other = two_workers()
+
+    def fails(trial: Any) -> float:
+        value = objective(trial)
+        return np.nan if trial.params["x"] > 0.5 else value
+
+    running = [other.ask(SPACE) for _ in range(3)]
+    one.sampler.recommend(one)  # so that it counts them as pending
+    for trial in running:
+        other.tell(trial, state=TrialState.FAIL)
+    other.optimize(fails, n_trials=40)
+    assert sum(trial.state == TrialState.FAIL for trial in one.trials) >= 5
+    reads.clear()
+    one.optimize(fails, n_trials=20)
+    assert sorted(reads) == list(range(43))  # each once
+    own = one.trials[43:]
+    assert sum(trial.state == TrialState.COMPLETE for trial in own) >= 14
+    one.sampler.recommend(one)
+    # Every failure is known, and once.
+    failed = [trial for trial in one.trials if trial.state == TrialState.FAIL]
+    assert len(one.sampler._model._failures._bad.rows) == len(failed)
+    complete = [trial for trial in one.trials if trial.state == TrialState.COMPLETE]
+    assert told(one.sampler) == sorted(trial.value for trial in complete)
+    assert pending(one.sampler) == 0
 
 
 def test_a_proposal_is_seen_before_the_objective_asks_for_anything() -> None:

@@ -63,6 +63,12 @@ class Board:
         self.budgets = sorted(played if budgets is None else played & set(budgets))
         self.seeds = len({task.seed for task in tasks})
 
+    @property
+    def settings(self) -> list[tuple[str, int]]:
+        """Noises and budgets that somebody played."""
+        played = {(t.noise, t.budget) for t in self.runs}
+        return [(n, b) for n in self.noises for b in self.budgets if (n, b) in played]
+
     def column(self, measure: str, problem: str, noise: str, budget: int) -> dict[str, Cell]:
         """What all players did on a problem."""
         runs = {player: self._runs(player, problem, noise, budget) for player in self.players}

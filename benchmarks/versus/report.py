@@ -55,17 +55,16 @@ def page(before: str, text: str) -> str:
 def tables(board: Board) -> str:
     """All tables."""
     parts = ["## In short", _summary(board), "## Time of a step", _times(board)]
-    for noise in board.noises:
-        for budget in board.budgets:
-            parts.append(f"## {budget:,} evaluations, {_NOISE[noise]}")
-            for measure, title in MEASURES.items():
-                parts += [f"{title.capitalize()}:", _by_problem(board, measure, noise, budget)]
+    for noise, budget in board.settings:
+        parts.append(f"## {budget:,} evaluations, {_NOISE[noise]}")
+        for measure, title in MEASURES.items():
+            parts += [f"{title.capitalize()}:", _by_problem(board, measure, noise, budget)]
     parts += ["## Failures", _failures(board), "## Who played", _roster(board)]
     return "\n\n".join(parts) + "\n"
 
 
 def _summary(board: Board) -> str:
-    settings = [(noise, budget) for noise in board.noises for budget in board.budgets]
+    settings = board.settings
     parts = []
     for measure, title in MEASURES.items():
         rows = [[title, *(f"{budget:,}, {noise}" for noise, budget in settings)]]

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 from optuna.trial import TrialState
 
 from partita.errors import InvalidInput
-from partita.optimizer import Optimizer, Suggestion
+from partita.optimizer import Optimizer, Suggestion, Trial
+from partita.policies.base import Policy, check_scale
+from partita.running.failures import Failures
 
 from ._optuna_space import PROPOSAL, SearchSpace, Translation
 
@@ -17,10 +19,29 @@ from ._optuna_space import PROPOSAL, SearchSpace, Translation
 LARGEST = 1e100
 
 
-class _Pending(NamedTuple):
-    """The trial's number in the optimiser, and its point."""
+def check_settings(settings: dict[str, Any]) -> None:
+    """Refuse settings that no search space would fit, as `Optimizer` would with one."""
+    policy, norm_bound = settings["policy"], settings["norm_bound"]
+    if isinstance(policy, str):
+        from partita.experiments.compare import read_policy
 
-    number: int
+        read_policy(policy)
+    elif policy is not None and (isinstance(policy, Policy) or not callable(policy)):
+        raise InvalidInput(
+            f'policy={policy!r}: give a name such as "pi-gp-ucb", a policy class, or a function '
+            "that makes one for a domain"
+        )
+    if norm_bound is not None:
+        check_scale("norm_bound", norm_bound)
+    # An optimiser of something simple checks the rest, in its own words.
+    numbers = {name: settings[name] for name in ("n_evals", "delta")}
+    Optimizer({"x": (0.0, 1.0)}, policy="uniform", **numbers)
+
+
+class _Pending(NamedTuple):
+    """The trial in the optimiser, and its point."""
+
+    trial: Trial
     point: dict[str, Any]
 
 
@@ -52,20 +73,29 @@ class Model:
         )
         self._counts = {TrialState.COMPLETE, TrialState.PRUNED} if pruned else {TrialState.COMPLETE}
         self._pending: dict[int, _Pending] = {}
+        self._failures = Failures(self.optimizer, seed)
+        #: Points that failed before any trial had a value.
         self._failed: set[tuple[Any, ...]] = set()
+        self._planned: int | None = settings["n_evals"]
         self._lowest, self._highest = math.inf, -math.inf
 
     def propose(self, number: int) -> dict[str, Any] | None:
-        """Values for a trial, in the internal form; None if all that comes up failed before.
+        """Values for a trial, in the internal form; None to sample it at random.
 
-        The optimiser learns nothing from a failure, and would propose the same for ever.
+        That is where no trial has a value yet and the policy asks for what failed before, as some
+        do for ever. Once there is a value, there is a place to go instead.
         """
+        self._release()
         trial = self.optimizer.ask()
+        instead = self._failures.instead(trial) if self._failures.any else None
+        if instead is not None:
+            self._failures.hold(trial)
+            trial = self.optimizer.expect(instead)
         point = dict(trial.params)
-        if tuple(point.values()) in self._failed:
+        if not self.optimizer.n_told and tuple(point.values()) in self._failed:
             self.optimizer.cancel(trial)
             return None
-        self._pending[number] = _Pending(trial.number, point)
+        self._pending[number] = _Pending(trial, point)
         return point
 
     def take(self, trial: Any) -> None:
@@ -79,28 +109,42 @@ class Model:
                 self._expect(trial.number, point)
             return
         pending = self._pending.pop(trial.number, None)
-        value = self._told_as(trial.value) if trial.state in self._counts else None
-        if pending is not None and (value is None or pending.point != point):
-            self.optimizer.cancel(pending.number)
+        if pending is not None and pending.point != point:
+            self.optimizer.cancel(pending.trial)
             pending = None
-        if point is not None:
-            (self._failed.add if value is None else self._failed.discard)(tuple(point.values()))
-        if value is None:
+        if point is None:
             return
-        if pending is not None:
-            self.optimizer.tell(pending.number, value)
-        elif point is not None:
-            with suppress(InvalidInput):  # fixed by the user, outside the search space
+        value = self._told_as(trial.value) if trial.state in self._counts else None
+        if pending is not None and value is not None:
+            self.optimizer.tell(pending.trial, value)
+            self._failures.succeeded(point)
+            return
+        with suppress(InvalidInput):  # fixed by the user, outside the search space
+            if value is None:
+                self._fail(point, pending)
+            else:
                 self.optimizer.add(point, value)
+                self._failures.succeeded(point)
 
     def recommend(self) -> Suggestion:
         """The best parameters by what is known, as the objective gets them."""
         found = self.optimizer.recommend()
         return found._replace(params=self.translation.external(found.params))
 
+    def _fail(self, point: dict[str, Any], pending: _Pending | None) -> None:
+        self._failures.failed(point, None if pending is None else pending.trial)
+        if not self.optimizer.n_told:
+            self._failed.add(tuple(point.values()))
+
+    def _release(self) -> None:
+        """Give up trials kept pending that would take the policy past its horizon."""
+        if self._failures.any and self._planned is not None:
+            keep = self._planned - self.optimizer.n_told - len(self._pending) - 1
+            self._failures.release(max(keep, 0))
+
     def _expect(self, number: int, point: dict[str, Any]) -> None:
         with suppress(InvalidInput):  # fixed by the user, outside the search space
-            self._pending[number] = _Pending(self.optimizer.expect(point).number, point)
+            self._pending[number] = _Pending(self.optimizer.expect(point), point)
 
     def _told_as(self, value: float | None) -> float | None:
         """The value to tell; None if there is none.

@@ -27,7 +27,7 @@ except ImportError as error:
         f"Optuna is needed for this ({error}): pip install 'partita[optuna]'"
     ) from error
 
-from ._optuna_model import Model
+from ._optuna_model import Model, check_settings
 from ._optuna_space import PROPOSAL, SearchSpace, Translation, check_search_space, playable
 from ._optuna_trials import Ended, TrialReader
 
@@ -45,8 +45,9 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
     ended, never all of them. A proposal is stored with its trial, so that the other workers count
     it as pending before the objective has asked for a single parameter.
 
-    A trial that is pruned counts with the last value it reported. One that fails is forgotten,
-    but its parameters are not proposed again. See docs/optuna.md.
+    A trial that is pruned counts with the last value it reported. One that fails, or is pruned
+    without a value, tells nothing, but where trials failed others are hardly ever proposed, the
+    less the more there are. See docs/optuna.md.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         For parameters outside the search space, and for the first trial if that is not given. A
         `RandomSampler` by default.
     consider_pruned_trials : bool
-        Whether pruned trials count. If not, they are as failed ones.
+        Whether pruned trials count with their values. If not, they are as failed ones.
     store_proposals : bool
         Whether to store a proposal with its trial, which is one more write to the storage. If not,
         other workers count a trial as pending once it has asked for all its parameters.
@@ -99,7 +100,9 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         self._pruned = check_flag("consider_pruned_trials", consider_pruned_trials)
         self._store = check_flag("store_proposals", store_proposals)
         self._warn = check_flag("warn_independent_sampling", warn_independent_sampling)
-        if self._given is not None:  # settings that do not fit are refused here, not in a trial
+        # Settings that do not fit are refused here, as far as they can be, not in a trial.
+        check_settings(self._settings)
+        if self._given is not None:
             Optimizer(Translation(self._given).space, seed=0, **self._settings)
         self._warned: set[str] = set()
         self._begin()

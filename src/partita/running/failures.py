@@ -22,6 +22,8 @@ FloatArray = npt.NDArray[np.float64]
 
 #: Trials that stay pending after they failed, or were replaced, at most.
 MOST_HELD = 16
+#: After so many values one of them is given up, so that a failure by chance is tried again.
+GIVE_UP_EVERY = 4
 #: Points that are remembered of either kind, the latest.
 REMEMBERED = 2048
 #: Keeps the draws independent of others under the same seed.
@@ -38,6 +40,7 @@ class Failures:
         self._random = np.random.default_rng([seed, STREAM])
         self._held: deque[Trial] = deque()
         self._bad, self._good = _Points(self._space.dim), _Points(self._space.dim)
+        self._successes = 0
         self.any = False
 
     def failed(self, params: Any, trial: Trial | None) -> None:
@@ -56,9 +59,13 @@ class Failures:
         self.release(MOST_HELD)
 
     def succeeded(self, params: Any) -> None:
-        """An evaluation gave a value."""
-        if self.any:
-            self._good.add(self._space.encode(params))
+        """An evaluation gave a value; now and then one that is kept pending is given up."""
+        if not self.any:
+            return
+        self._good.add(self._space.encode(params))
+        self._successes += 1
+        if self._held and self._successes % GIVE_UP_EVERY == 0:
+            self.release(len(self._held) - 1)
 
     def instead(self, trial: Trial) -> Any:
         """Parameters to evaluate in place of a trial, or None to take it as it is."""
