@@ -120,5 +120,7 @@ def _check_proposals(trials: list[Any]) -> None:
         if proposal is not None:
             assert proposal["x"] == trial.params["x"]
             assert ["a", "b", None][proposal["kind"]] == trial.params["kind"]
+    # The policy plays good points again, about one trial in four here; four workers that chose
+    # the same points would leave a quarter of them.
     places = {tuple(sorted(trial.params.items(), key=str)) for trial in trials}
-    assert len(places) >= 0.8 * len(trials)
+    assert len(places) >= 0.5 * len(trials)
