@@ -154,7 +154,6 @@ def _run(options: argparse.Namespace, spec: Mapping[str, Any], program: Program)
     from concurrent.futures import ThreadPoolExecutor
 
     from . import optimize
-    from .noise import SubGaussian
 
     loop = optimize.minimize if options.direction == "minimize" else optimize.maximize
     # One job has a thread as well, so that the time limit and Ctrl-C do not wait for it.
@@ -168,10 +167,7 @@ def _run(options: argparse.Namespace, spec: Mapping[str, Any], program: Program)
             tolerance=options.tolerance,
             seed=options.seed,
             policy=options.policy,
-            norm_bound=options.norm_bound,
-            noise=None if options.noise is None else SubGaussian(options.noise),
-            kernel=None if options.kernel is None else read_kernel(options.kernel),
-            delta=options.delta,
+            **read_model(options),
             executor=pool,
             in_flight=options.jobs,
             progress=False if options.quiet else None,
@@ -234,6 +230,18 @@ def _read(options: argparse.Namespace) -> tuple[dict[str, Any], Template]:
     if options.seed < 0:
         raise InvalidInput(f"--seed {options.seed}: give a whole number of at least 0.")
     return spec, template
+
+
+def read_model(options: argparse.Namespace) -> dict[str, Any]:
+    """What the options say of the function: norm, noise, kernel and delta."""
+    from .noise import SubGaussian
+
+    return {
+        "norm_bound": options.norm_bound,
+        "noise": None if options.noise is None else SubGaussian(options.noise),
+        "kernel": None if options.kernel is None else read_kernel(options.kernel),
+        "delta": options.delta,
+    }
 
 
 def read_kernel(text: str) -> Matern:

@@ -84,8 +84,7 @@ def _add_create(commands: Any) -> None:
 
 
 def _create(options: argparse.Namespace) -> int:
-    from partita.minimize_command import read_kernel
-    from partita.noise import SubGaussian
+    from partita.minimize_command import read_model
     from partita.param_option import read_params
 
     from .study import Study
@@ -102,10 +101,7 @@ def _create(options: argparse.Namespace) -> int:
         seed=options.seed,
         n_evals=options.evals,
         policy=options.policy,
-        norm_bound=options.norm_bound,
-        noise=None if options.noise is None else SubGaussian(options.noise),
-        kernel=None if options.kernel is None else read_kernel(options.kernel),
-        delta=options.delta,
+        **read_model(options),
         expire_after=options.expire_after,
         must_be_new=True,
     ).close()
