@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,10 @@ from scipy.optimize import OptimizeResult
 
 from .running.status import duration
 from .trials import Trials
+
+if TYPE_CHECKING:
+    from .optimizer import Suggestion
+    from .space import Space
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -77,6 +81,17 @@ class History:
 
     def __repr__(self) -> str:
         return f"History({len(self):,} values, {len(self.evaluations)} checkpoints)"
+
+
+def answer(best: Suggestion, space: Space) -> dict[str, Any]:
+    """What a result says of the recommended parameters."""
+    return {
+        "x": list(best.params.values()) if space.named else np.array(best.params),
+        "params": best.params,
+        "fun": best.mean,
+        "lower": best.lower,
+        "upper": best.upper,
+    }
 
 
 class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types

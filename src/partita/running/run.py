@@ -15,7 +15,7 @@ import numpy.typing as npt
 from partita._checks import as_number
 from partita.errors import EvaluationFailed, InvalidInput
 from partita.optimizer import Optimizer, Suggestion
-from partita.result import Checkpoint, History, Result
+from partita.result import Checkpoint, History, Result, answer
 
 from .evaluate import Function, Outcome, evaluate
 from .failures import Failures
@@ -165,13 +165,8 @@ def _result(run: Run, stop: Stop, dropped: int) -> Result:
             " The bounds contradict each other, so they do not hold: give a larger norm_bound, or "
             "noise."
         )
-    named = optimizer.space.named
     return Result(
-        x=list(best.params.values()) if named else np.array(best.params),
-        params=best.params,
-        fun=best.mean,
-        lower=best.lower,
-        upper=best.upper,
+        **answer(best, optimizer.space),
         certificate=last.certificate,
         guarantee=optimizer.guarantee,
         success=stop.success,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from partita.result import Checkpoint, History, Result, value_text
+from partita.result import Checkpoint, History, Result, answer, value_text
 
 if TYPE_CHECKING:
     from .study import Study
@@ -132,13 +132,8 @@ def cells(study: Study) -> list[dict[str, Any]]:
 def result(study: Study) -> Result:
     """The study as the result of a run, to be drawn."""
     best, notes = study.recommend(), checkpoints(study)
-    named = study.space.named
     return Result(
-        x=list(best.params.values()) if named else np.array(best.params),
-        params=best.params,
-        fun=best.mean,
-        lower=best.lower,
-        upper=best.upper,
+        **answer(best, study.space),
         certificate=notes[-1].certificate,
         guarantee=study.guarantee,
         success=True,
