@@ -11,7 +11,7 @@ from support import synthetic
 
 import partita as pt
 from partita.errors import InvalidInput
-from partita.policies import _records, calibrated_ucb
+from partita.policies import _deviations, _records, calibrated_ucb
 from partita.policies._region import Region
 from partita.policies.calibrated_ucb import CalibratedUCB
 
@@ -324,28 +324,57 @@ def test_pending_points_are_planned_for_after_a_renewal():
 
 
 def test_bounds_share_delta_among_the_places_that_lengthscales_leave():
-    one = calibrated_ucb.simultaneous(0.1, np.array([1e9]))
+    one = _deviations.simultaneous(0.1, np.array([1e9]))
     assert one == pytest.approx(1.6449, abs=1e-3)  # one value everywhere: a normal 95 % point
-    four = calibrated_ucb.simultaneous(0.1, np.array([1 / 3]))
+    four = _deviations.simultaneous(0.1, np.array([1 / 3]))
     assert four == pytest.approx(2.2414, abs=1e-3)  # the 98.75 % point
-    many = calibrated_ucb.simultaneous(0.1, np.full(20, 0.01))
+    many = _deviations.simultaneous(0.1, np.full(20, 0.01))
     assert many < 6.0
 
 
-def test_probes_are_few_and_lie_where_the_bound_is_highest(monkeypatch):
-    def run(probes):
-        monkeypatch.setattr(calibrated_ucb, "PROBES", probes)
-        policy = CalibratedUCB(SQUARE, seed=1)
-        rng = np.random.default_rng(2)
-        for _ in range(400):
-            x = policy.ask()
-            policy.tell(x, bowl(x) + rng.normal(0, 0.1))
-        return policy
+def test_a_place_is_worth_exploring_while_what_it_promises_exceeds_what_it_costs():
+    from scipy.stats import norm
 
-    with_probes, without = run(0.5), run(0.0)
-    assert 9 <= with_probes._probes <= 10  # half the root of 400 less the first design
-    assert without._probes == 0
-    assert with_probes.certificate() < without.certificate()
+    assert _deviations.worthwhile(0) == 0.0
+    widths = [_deviations.worthwhile(plays) for plays in (1, 2, 10, 100, 10**4, 10**6, 10**12)]
+    assert widths == sorted(widths)
+    for plays, z in zip((1, 2, 10, 100, 10**4, 10**6, 10**12), widths, strict=True):
+        better = norm.expect(lambda value, z=z: value - z, lb=z, epsabs=0.0)
+        assert plays * better == pytest.approx(z, rel=1e-6)
+
+
+def test_the_index_widens_with_the_plays_and_no_further_than_the_bounds():
+    policy = CalibratedUCB(SQUARE, seed=0)
+    rng = np.random.default_rng(0)
+    widths = []
+    for _ in range(300):
+        x = policy.ask()
+        widths.append(policy._width)
+        assert policy._width <= policy._reach
+        policy.tell(x, bowl(x) + rng.normal(0, 0.1))
+    assert widths[0] == 0.0
+    assert widths[-1] == min(_deviations.worthwhile(299), policy._reach)
+
+
+def test_probes_are_few_and_lie_where_the_bound_is_highest():
+    policy = CalibratedUCB(SQUARE, seed=1)
+    rng = np.random.default_rng(2)
+    highest = 0
+    for _ in range(400):
+        before = policy._probes
+        x = policy.ask()
+        if policy._probes > before:
+            (region,) = policy._records.regions
+            moments = region.moments
+            bounds = moments.mean + policy._reach * np.sqrt(moments.variance)
+            index = moments.mean + policy._width * np.sqrt(moments.variance)
+            # one draw of candidates: the probe is that of the highest bound, or a play beside it
+            probed = moments.points[np.argmax(bounds)]
+            highest += np.allclose(SQUARE.to_unit(x[None])[0], probed, atol=0.05)
+            assert bounds.max() >= index.max()
+        policy.tell(x, bowl(x) + rng.normal(0, 0.1))
+    assert 9 <= policy._probes <= 10  # half the root of 400 less the first design
+    assert highest == policy._probes
 
 
 def test_a_region_without_candidates_is_looked_at_again_once_a_value_is_told_in_it():
@@ -385,16 +414,19 @@ def test_rare_losses_count_if_outliers_are_kept(caplog):
     def loss(x, rng):  # on average 1 − 10 (1 − x): the best is x = 1, without the losses it is 0
         return -float(x[0] + rng.normal() * 0.1 + 1000 * (rng.random() < 0.01 * (1 - x[0])))
 
-    answers = {}
-    for outliers in ("clip", "keep"):
-        policy, rng = CalibratedUCB(LINE, seed=0, outliers=outliers), np.random.default_rng(0)
+    def answer(outliers, seed):
+        rng = np.random.default_rng(seed)
+        policy = CalibratedUCB(LINE, seed=seed, outliers=outliers)
         for _ in range(1500):
             x = policy.ask()
             policy.tell(x, loss(x, rng))
-        answers[outliers] = float(policy.recommend().x[0])
-    assert answers["clip"] < 0.2
-    assert answers["keep"] > 0.5
-    assert caplog.text.count("far outside all others") == 1
+        return float(policy.recommend().x[0])
+
+    # The losses a run meets early are a matter of luck, and a few in a row weigh even if clipped.
+    assert np.median([answer("clip", seed) for seed in range(5)]) < 0.1
+    assert caplog.text.count("far outside all others") == 5
+    assert np.median([answer("keep", seed) for seed in range(5)]) > 0.5
+    assert caplog.text.count("far outside all others") == 5
     with pytest.raises(InvalidInput, match="outliers"):
         CalibratedUCB(LINE, outliers="drop")
 

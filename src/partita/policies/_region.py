@@ -28,8 +28,6 @@ RENEW_EARLY, RENEW_LATE, LATE_POINTS, RENEW_LAST = 8, 16, 128, 64
 RENEW_PART = 128
 #: Candidates that are kept until the next renewal: those of the highest index and upper bound.
 KEPT, KEPT_OPEN = 160, 16
-#: Standard deviations in the index.
-EXPLORATION = 2.0
 #: How many observations the overall amplitude counts for beside a region's own.
 AMPLITUDE_WEIGHT = 10.0
 
@@ -230,17 +228,19 @@ class Conditioned:
         fresh: FloatArray,
         sites: IntArray,
         room: int,
+        width: float,
         reach: float,
         awaited: int,
     ) -> Moments:
         """Posterior of candidates, those `held` (s, d) as `known` and `fresh` ones (f, d).
 
         Those of the highest index are kept, and there is room for more observations. The others
-        would have to overtake them within as many. Bounds are `reach` standard deviations away.
+        would have to overtake them within as many. The index is `width` standard deviations above
+        the mean, bounds are `reach` away.
         The last of the fresh ones, so many as are `awaited`, are pending and kept in any case.
         """
         new = self.moments_at(fresh)
-        of_held, of_fresh = _highest(known, new, reach, awaited)
+        of_held, of_fresh = _highest(known, new, (width, reach), awaited)
         points = np.concatenate([held[of_held], fresh[of_fresh]])
         used, s = len(known.rows), len(of_held)
         rows = np.empty((used + room, len(points)))
@@ -259,14 +259,18 @@ class Conditioned:
 
 
 def _highest(
-    held: PointMoments, fresh: PointMoments, reach: float, awaited: int
+    held: PointMoments, fresh: PointMoments, deviations: tuple[float, float], awaited: int
 ) -> tuple[IntArray, IntArray]:
-    """Numbers of the candidates to keep, of both kinds, in their order."""
+    """Numbers of the candidates to keep, of both kinds, in their order.
+
+    They have the highest mean plus so many standard deviations: those in the index, or in bounds.
+    """
     mean = np.concatenate([held.mean, fresh.mean])
     if len(mean) <= KEPT:
         return np.arange(len(held.mean)), np.arange(len(fresh.mean))
     std = np.sqrt(np.concatenate([held.variance, fresh.variance]))
-    best = np.argpartition(-mean - EXPLORATION * std, KEPT)[:KEPT]
+    width, reach = deviations
+    best = np.argpartition(-mean - width * std, KEPT)[:KEPT]
     open_ = np.argpartition(-mean - reach * std, KEPT_OPEN)[:KEPT_OPEN]
     last = np.arange(len(mean) - awaited, len(mean))
     kept = np.unique(np.concatenate([best, open_, last]))

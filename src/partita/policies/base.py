@@ -24,7 +24,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 #: Raised by one whenever what a policy saves changes; a policy of another version is refused.
-STATE_VERSION = 3
+STATE_VERSION = 4
 #: Norm bounds and noise constants below this, or above its inverse, are refused.
 SMALLEST_SCALE = 1e-50
 #: Values beyond this could overflow when they are squared or summed.

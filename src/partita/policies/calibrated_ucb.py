@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -21,10 +20,11 @@ from partita.mixed import Mixed
 from partita.noise import Noise, sub_gaussian_constant
 from partita.sites import ArmSites, BoxSites
 
+from ._deviations import simultaneous, worthwhile
 from ._fences import Fences
 from ._proposals import BEST, Proposals
 from ._records import AROUND, MOST_DATA, REGION_POINTS, Records
-from ._region import EXPLORATION, Conditioned, Region, condition, renewal
+from ._region import Conditioned, Region, condition, renewal
 from .base import (
     Policy,
     Prediction,
@@ -56,10 +56,8 @@ FIT_POINTS = 200
 #: A fresh candidate is played only if f there may differ from f at a point played before by more
 #: than this part of what is unknown of the latter.
 DISTINCT = 0.1
-#: Unrelated values of f that share delta, at most: short lengthscales in many dimensions.
-MOST_PLACES = 1e6
 #: Probes by step t, as a multiple of √t: plays where f could be highest by its bounds, not by the
-#: index. They find what the index, two deviations wide, would never look at.
+#: index. They find what the index, which is narrower, would not look at.
 PROBES = 0.5
 #: Regions whose posterior is kept at once.
 WARM_REGIONS = 6
@@ -82,13 +80,14 @@ class RegionView:
 class CalibratedUCB(Policy):
     """Needs nothing but the domain: it learns amplitude, lengthscales, noise and mean as it goes.
 
-    The index is the posterior mean plus two standard deviations, over candidates that are renewed
-    every few plays: points played before, some anywhere, and most around the best means at many
-    scales. Settings are the most likely ones given the replicate means, fitted again at
-    geometrically spaced steps; each renewal draws its lengthscales and noise from their posterior
-    around those (Laplace's approximation), so that the policy does not stay with a wrong
-    lengthscale or a lucky value. A region that holds many distinct points is cut in two, so a
-    step costs the same for ever.
+    The index is the posterior mean plus as many standard deviations as are worth exploring with as
+    many plays to come as there have been: 1.7 after 100, 2.4 after 1,000, 3.1 after 10,000, and no
+    more than the bounds have. Candidates are renewed every few plays: points played before, some
+    anywhere, and most around the best means at many scales. Settings are the most likely ones given
+    the replicate means, fitted again at geometrically spaced steps; each renewal draws its
+    lengthscales and noise from their posterior around those (Laplace's approximation), so that the
+    policy does not stay with a wrong lengthscale or a lucky value. A region that holds many
+    distinct points is cut in two, so a step costs the same for ever.
 
     Bounds come from the fitted model (`guarantee == "calibrated"`): docs/calibrated.md measures how
     often they hold. Values far outside all others (by ten interquartile ranges) count as if at a
@@ -153,7 +152,9 @@ class CalibratedUCB(Policy):
         self._asked = 0
         self._probes = 0
         self._fit = Fit(first_settings(dim, self._fixed), np.zeros((dim + 1, dim + 1)))
+        #: Standard deviations of the bounds, and in the index.
         self._reach = simultaneous(self.delta, self._fit.best.scales)
+        self._width = 0.0
         self._fences = Fences(len(self._start))
         self._warned = False
         self._next_fit = len(self._start)
@@ -173,10 +174,11 @@ class CalibratedUCB(Policy):
             if self._fitted < self._told < first:  # several are under way: fit what is there
                 self._refit()
                 self._fitted = self._told
+            self._width = min(worthwhile(self._told), self._reach)
             probe = self._probes < PROBES * math.sqrt(max(self._told - first, 0))
             self._probes += probe
             region = self._best_region(probe)
-            site = self._choice(region, self._reach if probe else EXPLORATION)
+            site = self._choice(region, self._reach if probe else self._width)
         return site, self._sites.x(site)
 
     def _first_site(self) -> int:
@@ -231,6 +233,7 @@ class CalibratedUCB(Policy):
             fresh,
             data_sites[:inside],
             room=renewal(inside, self._told),
+            width=self._width,
             reach=self._reach,
             awaited=len(awaited),
         )
@@ -257,7 +260,7 @@ class CalibratedUCB(Policy):
             return
         settings = moments.settings
         std = np.sqrt(moments.variance)
-        upper = moments.mean + EXPLORATION * std
+        upper = moments.mean + self._width * std
         region.score = settings.mean + settings.amplitude * float(upper.max())
         region.ceiling = settings.mean + settings.amplitude * moments.ceiling
         s = len(moments.sites)
@@ -534,16 +537,6 @@ class CalibratedUCB(Policy):
         points = sobol.random(2 ** math.ceil(math.log2(number)))[:number]
         more = np.random.default_rng([self.seed, STREAM, 2])
         return self._proposals.first(more, points)[:number]
-
-
-def simultaneous(delta: float, scales: FloatArray) -> float:
-    """Standard deviations in bounds that hold all over the domain at once, by the fitted model.
-
-    f takes about ∏(1 + 1/ℓ_i) unrelated values, which share δ. A bound for one place by itself
-    would not do: the recommended point is where the mean came out highest, often by luck.
-    """
-    places = math.exp(min(float(np.log1p(1.0 / scales).sum()), math.log(MOST_PLACES)))
-    return NormalDist().inv_cdf(1.0 - delta / (2.0 * places))
 
 
 def _noisier(settings: Settings, factor: float) -> Settings:
