@@ -11,7 +11,7 @@ from support import synthetic
 
 import partita as pt
 from partita.errors import InvalidInput
-from partita.policies import _deviations, _records, calibrated_ucb
+from partita.policies import _deviations, _records, _search
 from partita.policies._region import Region
 from partita.policies.calibrated_ucb import CalibratedUCB
 
@@ -221,7 +221,7 @@ def test_bulk_tells_cut_regions_and_every_site_is_at_home():
     sites = []
     for number, region in enumerate(policy._records.regions):
         assert isinstance(region, Region)
-        assert len(region.sites) < calibrated_ucb.REGION_POINTS
+        assert len(region.sites) < _records.REGION_POINTS
         assert len(region.sites) + len(region.around) <= _records.MOST_DATA
         assert region.holds(policy._sites.scaled[region.sites]).all()
         assert all(policy._records.home[site] == number for site in region.sites)
@@ -230,7 +230,7 @@ def test_bulk_tells_cut_regions_and_every_site_is_at_home():
     assert sum(region.count for region in policy.cover) == policy.told
     assert sum(np.prod(region.upper - region.lower) for region in policy.cover) == 1.0
     warm = [region for region in policy._records.regions if region.moments is not None]
-    assert len(warm) <= calibrated_ucb.WARM_REGIONS
+    assert len(warm) <= _search.WARM_REGIONS
     assert bowl(policy.recommend().x) > -0.02
 
 
@@ -316,11 +316,11 @@ def test_pending_points_are_planned_for_after_a_renewal():
         policy.tell(x, bowl(x) + rng.normal(0, 0.1))
     asked = [policy.ask() for _ in range(12)]
     region = policy._records.regions[0]
-    policy._renew(region)
-    assert len(policy._pending_in(region)) == 12
+    policy._search.renew(region, policy.told, policy._pending_plays())
+    assert len(policy._search.planned_in(region, policy._pending_plays())) == 12
     for x in asked:
         policy.tell(x, bowl(x))
-    assert policy._pending_in(region) == []
+    assert policy._search.planned_in(region, policy._pending_plays()) == []
 
 
 def test_bounds_share_delta_among_the_places_that_lengthscales_leave():
@@ -349,11 +349,11 @@ def test_the_index_widens_with_the_plays_and_no_further_than_the_bounds():
     widths = []
     for _ in range(300):
         x = policy.ask()
-        widths.append(policy._width)
-        assert policy._width <= policy._reach
+        widths.append(policy._search.width)
+        assert policy._search.width <= policy._search.reach
         policy.tell(x, bowl(x) + rng.normal(0, 0.1))
     assert widths[0] == 0.0
-    assert widths[-1] == min(_deviations.worthwhile(299), policy._reach)
+    assert widths[-1] == min(_deviations.worthwhile(299), policy._search.reach)
 
 
 def test_probes_are_few_and_lie_where_the_bound_is_highest():
@@ -366,8 +366,8 @@ def test_probes_are_few_and_lie_where_the_bound_is_highest():
         if policy._probes > before:
             (region,) = policy._records.regions
             moments = region.moments
-            bounds = moments.mean + policy._reach * np.sqrt(moments.variance)
-            index = moments.mean + policy._width * np.sqrt(moments.variance)
+            bounds = moments.mean + policy._search.reach * np.sqrt(moments.variance)
+            index = moments.mean + policy._search.width * np.sqrt(moments.variance)
             # one draw of candidates: the probe is that of the highest bound, or a play beside it
             probed = moments.points[np.argmax(bounds)]
             highest += np.allclose(SQUARE.to_unit(x[None])[0], probed, atol=0.05)

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from partita import _hot
-from partita.calibration import Fit, Fixed, Settings, first_settings, fit
+from partita.calibration import Fixed, fit
 from partita.cover import Geometry
 from partita.domains import Arms, Box, Grid
 from partita.errors import InvalidInput, NumericalError
@@ -20,11 +19,9 @@ from partita.mixed import Mixed
 from partita.noise import Noise, sub_gaussian_constant
 from partita.sites import ArmSites, BoxSites
 
-from ._deviations import simultaneous, worthwhile
 from ._fences import Fences
-from ._proposals import BEST, Proposals
-from ._records import AROUND, MOST_DATA, REGION_POINTS, Records
-from ._region import Conditioned, Region, condition, renewal
+from ._records import REGION_POINTS, Records
+from ._search import Search
 from .base import (
     Policy,
     Prediction,
@@ -44,27 +41,17 @@ IntArray = npt.NDArray[np.int64]
 
 #: Keeps the draws independent of a test function or noise drawn under the same seed.
 STREAM = 5
-#: How widely settings are drawn around their best, in posterior standard deviations, up to so many
-#: observations; then as one over the root of them.
-TEMPERATURE, COOLING = 1.0, 1000
 #: The settings are fitted again after this many times the observations, and at least so many more.
 REFIT_FACTOR, REFIT_STEP = 1.4, 4
 #: Fits of fewer observations also start afresh; later that finds nothing better.
 RESTART = 40
 #: Points that a fit looks at, at most.
 FIT_POINTS = 200
-#: A fresh candidate is played only if f there may differ from f at a point played before by more
-#: than this part of what is unknown of the latter.
-DISTINCT = 0.1
 #: Probes by step t, as a multiple of √t: plays where f could be highest by its bounds, not by the
 #: index. They find what the index, which is narrower, would not look at.
 PROBES = 0.5
-#: Regions whose posterior is kept at once.
-WARM_REGIONS = 6
 #: Values told before the model is asked, if more is asked for than the first design.
 FEWEST = 3
-#: Pending plays that are planned for, in a region.
-MOST_PLANNED = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,30 +125,23 @@ class CalibratedUCB(Policy):
         self.seed = check_seed(seed)
         self.delta = check_delta(delta)
         self._fixed = _fixed(domain, kernel, noise, norm_bound)
-        dim = domain.dim
-        self._random = np.random.default_rng([self.seed, STREAM])
-        geometry = Geometry(dim, 1)
+        geometry = Geometry(domain.dim, 1)
         self._sites: ArmSites | BoxSites = (
             BoxSites(domain, geometry)
             if isinstance(domain, Box | Mixed)
             else ArmSites(domain, geometry, self.seed)
         )
         self._records = Records(self._sites)
-        self._proposals = Proposals(domain)
+        random = np.random.default_rng([self.seed, STREAM])
+        self._search = Search(domain, self._sites, self._records, self._fixed, self.delta, random)
         self._start = self._first_design()
         self._asked = 0
         self._probes = 0
-        self._fit = Fit(first_settings(dim, self._fixed), np.zeros((dim + 1, dim + 1)))
-        #: Standard deviations of the bounds, and in the index.
-        self._reach = simultaneous(self.delta, self._fit.best.scales)
-        self._width = 0.0
         self._fences = Fences(len(self._start))
         self._warned = False
         self._next_fit = len(self._start)
         #: Observations at the last fit before the first design was told in full.
         self._fitted = 0
-        self._clock = 0
-        self._turn = 0
 
     # -- asking ---------------------------------------------------------------------------------
 
@@ -174,139 +154,16 @@ class CalibratedUCB(Policy):
             if self._fitted < self._told < first:  # several are under way: fit what is there
                 self._refit()
                 self._fitted = self._told
-            self._width = min(worthwhile(self._told), self._reach)
             probe = self._probes < PROBES * math.sqrt(max(self._told - first, 0))
             self._probes += probe
-            region = self._best_region(probe)
-            site = self._choice(region, self._reach if probe else self._width)
+            site = self._search.choose(probe, self._told, self._pending_plays())
         return site, self._sites.x(site)
 
     def _first_site(self) -> int:
         """A point of the first design, or any point if that is used up and nothing is told."""
         if self._asked <= len(self._start):
-            return self._site_at(self._start[self._asked - 1])
-        return self._site_at(self._proposals.anywhere(self._random))
-
-    def _site_at(self, unit: FloatArray) -> int:
-        if isinstance(self._sites, BoxSites):
-            return self._sites.register(unit)
-        return self._proposals.arm(unit)
-
-    def _best_region(self, probe: bool) -> Region:
-        """The region of the highest score, for a probe of the highest bound, ready to play."""
-        for region in self._records.regions:
-            if region.stale and not (math.isinf(region.score) and len(self._records.regions) > 1):
-                self._renew(region)
-        while True:
-            region = max(self._records.regions, key=lambda r: r.ceiling if probe else r.score)
-            region.used_at = self._clock = self._clock + 1
-            if region.moments is not None:
-                return region
-            self._renew(region)
-            if region.moments is not None and len(region.moments.points):
-                return region
-
-    def _renew(self, region: Region) -> None:
-        """Draw settings and candidates anew, and compute the posterior of the candidates."""
-        region.trim(MOST_DATA, AROUND)
-        data_sites = region.data
-        inside = len(region.sites)
-        if not len(data_sites):
-            raise AssertionError("a region has data")
-        known = self._condition(data_sites, self._fit.draw(self._random, self._temperature()))
-        held = self._sites.scaled[data_sites[:inside]]
-        there = known.moments_of(inside)
-        if inside:
-            best = held[np.argsort(-there.mean, kind="stable")[:BEST]]
-        else:
-            best = 0.5 * (region.lower + region.upper)[None, :]
-        fresh = self._proposals.draw(self._random, region.lower, region.upper, best)
-        if not isinstance(self.domain, Box) and inside:
-            words = {row.tobytes() for row in held}
-            fresh = np.array([row for row in fresh if row.tobytes() not in words])
-            fresh = fresh.reshape(-1, self.domain.dim)
-        awaited = self._awaited_in(region)
-        fresh = np.concatenate([fresh, awaited])
-        region.moments = known.candidates(
-            held,
-            there,
-            fresh,
-            data_sites[:inside],
-            room=renewal(inside, self._told),
-            width=self._width,
-            reach=self._reach,
-            awaited=len(awaited),
-        )
-        region.stale = False
-        self._score(region)
-        self._cool()
-
-    def _condition(self, sites: IntArray, drawn: Settings) -> Conditioned:
-        data = self._records.data(sites)
-        for extra in (1.0, 10.0, 100.0):
-            try:
-                tried = drawn if extra == 1.0 else _noisier(drawn, extra)
-                return condition(data, tried, self._fit.best, self._fixed)
-            except np.linalg.LinAlgError:
-                continue
-        raise NumericalError("the data could not be fitted: are values of very different sizes?")
-
-    def _score(self, region: Region) -> None:
-        """Renew what the choice between regions looks at."""
-        moments = region.moments
-        assert moments is not None
-        if not len(moments.points):  # no arm lies in it, or none was drawn
-            region.score = region.ceiling = region.best_lower = -math.inf
-            return
-        settings = moments.settings
-        std = np.sqrt(moments.variance)
-        upper = moments.mean + self._width * std
-        region.score = settings.mean + settings.amplitude * float(upper.max())
-        region.ceiling = settings.mean + settings.amplitude * moments.ceiling
-        s = len(moments.sites)
-        lower = moments.mean[:s] - std[:s]
-        region.best_lower = (
-            settings.mean + settings.amplitude * float(lower.max()) if s else -math.inf
-        )
-
-    def _choice(self, region: Region, width: float) -> int:
-        """The site to play in a region, whose mean plus so many deviations is the highest."""
-        moments = region.moments
-        assert moments is not None
-        variance = moments.variance
-        pending = self._pending_in(region)
-        if pending:
-            variance = moments.planned(pending)
-        j = int(np.argmax(moments.mean + width * np.sqrt(variance)))
-        s = len(moments.sites)
-        if j >= s and s:
-            row = moments.scaled[j : j + 1]
-            likeness = _hot.matern(row, moments.scaled[:s], moments.settings.form)[0]
-            near = int(np.argmax(likeness))
-            if 2.0 - 2.0 * likeness[near] < DISTINCT**2 * variance[near]:
-                j = near
-        if j < s:
-            return int(moments.sites[j])
-        return self._site_at(moments.points[j])
-
-    def _awaited_in(self, region: Region) -> FloatArray:
-        """Points (n, d) of a region that are pending and have no value yet."""
-        new = [site for site in self._pending_plays() if site not in self._records.home]
-        points = self._sites.scaled[np.array(new, dtype=np.int64)]
-        return np.asarray(points[region.holds(points)][-MOST_PLANNED:])
-
-    def _pending_in(self, region: Region) -> list[int]:
-        """Candidates of a region with pending plays, one entry a play; the newest at most."""
-        moments = region.moments
-        if not self._pending or moments is None:
-            return []
-        places = {row.tobytes(): j for j, row in enumerate(moments.points)}
-        found = []
-        for site, plays in self._pending_plays().items():
-            j = places.get(self._sites.scaled[site].tobytes())
-            if j is not None:
-                found += [j] * plays
-        return found[-MOST_PLANNED:]
+            return self._search.site_at(self._start[self._asked - 1])
+        return self._search.anywhere()
 
     # -- telling --------------------------------------------------------------------------------
 
@@ -316,33 +173,16 @@ class CalibratedUCB(Policy):
     def _record(self, site: int, value: float, asked: bool) -> None:
         value = self._take(site, value)
         region = self._records.region_of(site)
-        region.used_at = self._clock = self._clock + 1
-        moments = region.moments
-        if moments is not None and not region.stale:
-            known = np.flatnonzero(moments.sites == site)
-            if len(known):
-                j = int(known[0])
-            else:
-                same = (moments.points == self._sites.scaled[site]).all(axis=1)
-                j = int(np.argmax(same)) if same.any() else -1
-            if j < 0 or moments.full:
-                region.stale = True
-            else:
-                moments.observe(j, value)
-                self._score(region)
-                region.stale = moments.full
+        self._search.observe(site, value)
         self._keep_up(site)
         if region.stale and len(self._records.regions) > 1 and self._told >= len(self._start):
-            self._turn += 1  # every second time one other region, in turn
-            if self._turn % 2:
-                self._records.regions[self._turn // 2 % len(self._records.regions)].stale = True
+            self._search.look_around()
 
     def _record_many(self, sites: IntArray, values: FloatArray) -> None:
         for site, value in zip(sites.tolist(), values.tolist(), strict=True):
             self._take(site, value)
             self._keep_up(site)
-        for region in self._records.regions:
-            region.stale = True
+        self._search.start_over()
 
     def _released(self, site: int) -> None:
         pass
@@ -355,25 +195,21 @@ class CalibratedUCB(Policy):
                 self._fences.seen + REFIT_STEP, int(self._fences.seen * REFIT_FACTOR)
             )
         if len(self._records.region_of(site).sites) >= REGION_POINTS:
-            self._records.cut(self._records.home[site], self._fit.best.scales)
+            self._records.cut(self._records.home[site], self._search.fit.best.scales)
 
     def _refit(self) -> None:
         """Find the most likely settings."""
         data = self._records.spread_out(FIT_POINTS)
+        found = self._search.fit
         if float(np.ptp(data.means)) == 0.0 and float(data.within.sum()) == 0.0:
-            level = replace(self._fit.best, mean=float(data.means[0]))
-            self._fit = replace(self._fit, best=level)  # flat so far: nothing else to learn
-            for region in self._records.regions:
-                region.stale = True
+            level = replace(found.best, mean=float(data.means[0]))
+            self._search.learn(replace(found, best=level))  # flat so far: nothing else to learn
             return
         try:
-            self._fit = fit(data, self._fit.best, self._fixed, restart=self._fences.seen < RESTART)
+            found = fit(data, found.best, self._fixed, restart=self._fences.seen < RESTART)
         except NumericalError:
             return
-        self._reach = simultaneous(self.delta, self._fit.best.scales)
-        for region in self._records.regions:
-            region.stale = True
-            region.revive()
+        self._search.learn(found)
 
     def _take(self, site: int, value: float) -> float:
         """Remember a value at a site, or the fence it is beyond; that which was remembered."""
@@ -405,8 +241,7 @@ class CalibratedUCB(Policy):
                 for value in values:
                     self._records.add(site, value)
         if found:
-            for region in self._records.regions:
-                region.stale = True
+            self._search.start_over()
             self._next_fit = self._fences.seen
 
     def _fence_first(self) -> None:
@@ -418,8 +253,7 @@ class CalibratedUCB(Policy):
             self._records.forget(site)
         for site, value in first:
             self._records.add(site, self._fences.clip(site, value))
-        for region in self._records.regions:
-            region.stale = True
+        self._search.start_over()
         self._next_fit = self._fences.seen
 
     # -- answers --------------------------------------------------------------------------------
@@ -427,7 +261,7 @@ class CalibratedUCB(Policy):
     def recommend(self) -> Recommendation:
         """The point played before with the highest mean less one standard deviation."""
         if not self._records.home:
-            site = self._site_at(self._start[0])
+            site = self._search.site_at(self._start[0])
             return Recommendation(self._sites.x(site), 0.0, -math.inf, math.inf)
         likely = sorted(self._records.regions, key=lambda r: -r.best_lower)[:3]
         best: tuple[float, int, float, float] | None = None
@@ -435,7 +269,7 @@ class CalibratedUCB(Policy):
             if not region.sites:
                 continue
             sites = np.array(region.sites, dtype=np.int64)
-            known = self._condition(region.data, self._fit.best)
+            known = self._search.condition(region.data, self._search.fit.best)
             mean, variance, _ = known.moments_at(self._sites.scaled[sites])
             std = np.sqrt(variance)
             j = int(np.argmax(mean - std))
@@ -450,7 +284,7 @@ class CalibratedUCB(Policy):
                 best = found
         assert best is not None
         _, site, mean_there, std_there = best
-        reach = self._reach * std_there
+        reach = self._search.reach * std_there
         return Recommendation(
             self._sites.x(site), mean_there, mean_there - reach, mean_there + reach
         )
@@ -468,18 +302,18 @@ class CalibratedUCB(Policy):
             if isinstance(self.domain, Box | Mixed)
             else (self._sites.scaled[self._sites.locate(checked)])
         )
-        n, best = len(points), self._fit.best
+        n, best = len(points), self._search.fit.best
         mean, std = np.full(n, best.mean), np.full(n, best.amplitude)
         for region in self._records.regions:
             rows = np.flatnonzero(region.holds(points))
             sites = region.data
             if not len(rows) or not len(sites):
                 continue
-            known = self._condition(sites, best)
+            known = self._search.condition(sites, best)
             there, variance, _ = known.moments_at(points[rows])
             mean[rows] = known.settings.mean + known.settings.amplitude * there
             std[rows] = known.settings.amplitude * np.sqrt(variance)
-        reach = self._reach * std
+        reach = self._search.reach * std
         return Prediction(mean, std, mean - reach, mean + reach)
 
     @property
@@ -504,7 +338,7 @@ class CalibratedUCB(Policy):
     @property
     def settings(self) -> dict[str, Any]:
         """What has been learned: lengthscales (in sides of the domain), noise, amplitude, mean."""
-        best = self._fit.best
+        best = self._search.fit.best
         return {
             "nu": best.form + 0.5,
             "lengthscales": best.scales.copy(),
@@ -515,18 +349,6 @@ class CalibratedUCB(Policy):
 
     # -- bookkeeping ----------------------------------------------------------------------------
 
-    def _temperature(self) -> float:
-        """How widely settings are drawn: less as data says more than a fit of few points knows."""
-        return TEMPERATURE * min(1.0, math.sqrt(COOLING / max(self._told, 1)))
-
-    def _cool(self) -> None:
-        """Give up the posteriors of the regions used longest ago."""
-        warm = [region for region in self._records.regions if region.moments is not None]
-        if len(warm) > WARM_REGIONS:
-            warm.sort(key=lambda region: region.used_at)
-            for region in warm[:-WARM_REGIONS]:
-                region.moments = None
-
     def _first_design(self) -> FloatArray:
         """Points to begin with, (n, d) in the unit cube: quasi-random, of the domain."""
         from scipy.stats import qmc
@@ -536,11 +358,7 @@ class CalibratedUCB(Policy):
         sobol = qmc.Sobol(dim, scramble=True, rng=np.random.default_rng([self.seed, STREAM, 1]))
         points = sobol.random(2 ** math.ceil(math.log2(number)))[:number]
         more = np.random.default_rng([self.seed, STREAM, 2])
-        return self._proposals.first(more, points)[:number]
-
-
-def _noisier(settings: Settings, factor: float) -> Settings:
-    return replace(settings, noise=settings.noise * factor + 1e-6 * factor)
+        return self._search.proposals.first(more, points)[:number]
 
 
 def _fixed(

@@ -1,0 +1,259 @@
+"""Where the calibrated policy plays next: candidates of the regions, and the choice among them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from partita import _hot
+from partita.calibration import Fit, Fixed, Settings, first_settings
+from partita.domains import Arms, Box, Grid
+from partita.errors import NumericalError
+from partita.mixed import Mixed
+from partita.sites import ArmSites, BoxSites
+
+from ._deviations import simultaneous, worthwhile
+from ._proposals import BEST, Proposals
+from ._records import AROUND, MOST_DATA, Records
+from ._region import Conditioned, Region, condition, renewal
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+#: How widely settings are drawn around their best, in posterior standard deviations, up to so many
+#: observations; then as one over the root of them.
+TEMPERATURE, COOLING = 1.0, 1000
+#: A fresh candidate is played only if f there may differ from f at a point played before by more
+#: than this part of what is unknown of the latter.
+DISTINCT = 0.1
+#: Regions whose posterior is kept at once.
+WARM_REGIONS = 6
+#: Pending plays that are planned for, in a region.
+MOST_PLANNED = 64
+
+
+class Search:
+    """Keeps candidates of the regions and their posterior, and chooses among them.
+
+    Attributes
+    ----------
+    fit : the most likely settings
+    reach, width : standard deviations of the bounds, and in the index
+    """
+
+    def __init__(
+        self,
+        domain: Grid | Arms | Box | Mixed,
+        sites: ArmSites | BoxSites,
+        records: Records,
+        fixed: Fixed,
+        delta: float,
+        random: np.random.Generator,
+    ) -> None:
+        self._sites = sites
+        self._records = records
+        self._fixed = fixed
+        self._delta = delta
+        self._random = random
+        self._continuous = isinstance(domain, Box)
+        dim = domain.dim
+        self.proposals = Proposals(domain)
+        self.fit = Fit(first_settings(dim, fixed), np.zeros((dim + 1, dim + 1)))
+        self.reach = simultaneous(delta, self.fit.best.scales)
+        self.width = 0.0
+        self._clock = 0
+        self._turn = 0
+
+    def anywhere(self) -> int:
+        """Any site of the domain."""
+        return self.site_at(self.proposals.anywhere(self._random))
+
+    def site_at(self, unit: FloatArray) -> int:
+        """The site of a point (d,) of the unit cube, which is one of the domain exactly."""
+        if isinstance(self._sites, BoxSites):
+            return self._sites.register(unit)
+        return self.proposals.arm(unit)
+
+    def choose(self, probe: bool, told: int, pending: dict[int, int]) -> int:
+        """The site of the highest index, for a probe of the highest bound.
+
+        `told` values have come, and `pending` says how often sites are awaited.
+        """
+        self.width = min(worthwhile(told), self.reach)
+        region = self._best_region(probe, told, pending)
+        return self._choice(region, self.reach if probe else self.width, pending)
+
+    def observe(self, site: int, value: float) -> None:
+        """Take in a value that the records have taken in already."""
+        region = self._records.region_of(site)
+        region.used_at = self._clock = self._clock + 1
+        moments = region.moments
+        if moments is None or region.stale:
+            return
+        known = np.flatnonzero(moments.sites == site)
+        if len(known):
+            j = int(known[0])
+        else:
+            same = (moments.points == self._sites.scaled[site]).all(axis=1)
+            j = int(np.argmax(same)) if same.any() else -1
+        if j < 0 or moments.full:
+            region.stale = True
+        else:
+            moments.observe(j, value)
+            self._score(region)
+            region.stale = moments.full
+
+    def look_around(self) -> None:
+        """Every second time, have one other region renewed, in turn: bounds there are old."""
+        self._turn += 1
+        if self._turn % 2:
+            self._records.regions[self._turn // 2 % len(self._records.regions)].stale = True
+
+    def start_over(self) -> None:
+        """Have all regions renewed: what they know has changed."""
+        for region in self._records.regions:
+            region.stale = True
+
+    def learn(self, fit: Fit) -> None:
+        """Use other settings from now on."""
+        self.fit = fit
+        self.reach = simultaneous(self._delta, fit.best.scales)
+        self.start_over()
+        for region in self._records.regions:
+            region.revive()
+
+    def condition(self, sites: IntArray, settings: Settings) -> Conditioned:
+        """The posterior given the values at sites, with more noise where that is needed."""
+        data = self._records.data(sites)
+        for extra in (1.0, 10.0, 100.0):
+            try:
+                tried = settings if extra == 1.0 else _noisier(settings, extra)
+                return condition(data, tried, self.fit.best, self._fixed)
+            except np.linalg.LinAlgError:
+                continue
+        raise NumericalError("the data could not be fitted: are values of very different sizes?")
+
+    # -- one region -----------------------------------------------------------------------------
+
+    def _best_region(self, probe: bool, told: int, pending: dict[int, int]) -> Region:
+        """The region of the highest score, for a probe of the highest bound, ready to play."""
+        regions = self._records.regions
+        for region in regions:
+            if region.stale and not (math.isinf(region.score) and len(regions) > 1):
+                self.renew(region, told, pending)
+        while True:
+            region = max(regions, key=lambda r: r.ceiling if probe else r.score)
+            region.used_at = self._clock = self._clock + 1
+            if region.moments is not None:
+                return region
+            self.renew(region, told, pending)
+            if region.moments is not None and len(region.moments.points):
+                return region
+
+    def renew(self, region: Region, told: int, pending: dict[int, int]) -> None:
+        """Draw settings and candidates anew, and compute the posterior of the candidates."""
+        region.trim(MOST_DATA, AROUND)
+        data_sites = region.data
+        inside = len(region.sites)
+        if not len(data_sites):
+            raise AssertionError("a region has data")
+        temperature = TEMPERATURE * min(1.0, math.sqrt(COOLING / max(told, 1)))
+        known = self.condition(data_sites, self.fit.draw(self._random, temperature))
+        held = self._sites.scaled[data_sites[:inside]]
+        there = known.moments_of(inside)
+        if inside:
+            best = held[np.argsort(-there.mean, kind="stable")[:BEST]]
+        else:
+            best = 0.5 * (region.lower + region.upper)[None, :]
+        fresh = self.proposals.draw(self._random, region.lower, region.upper, best)
+        if not self._continuous and inside:
+            words = {row.tobytes() for row in held}
+            fresh = np.array([row for row in fresh if row.tobytes() not in words])
+            fresh = fresh.reshape(-1, held.shape[1])
+        awaited = self._awaited_in(region, pending)
+        fresh = np.concatenate([fresh, awaited])
+        region.moments = known.candidates(
+            held,
+            there,
+            fresh,
+            data_sites[:inside],
+            room=renewal(inside, told),
+            width=self.width,
+            reach=self.reach,
+            awaited=len(awaited),
+        )
+        region.stale = False
+        self._score(region)
+        self._cool()
+
+    def _score(self, region: Region) -> None:
+        """Renew what the choice between regions looks at."""
+        moments = region.moments
+        assert moments is not None
+        if not len(moments.points):  # no arm lies in it, or none was drawn
+            region.score = region.ceiling = region.best_lower = -math.inf
+            return
+        settings = moments.settings
+        std = np.sqrt(moments.variance)
+        upper = moments.mean + self.width * std
+        region.score = settings.mean + settings.amplitude * float(upper.max())
+        region.ceiling = settings.mean + settings.amplitude * moments.ceiling
+        s = len(moments.sites)
+        lower = moments.mean[:s] - std[:s]
+        region.best_lower = (
+            settings.mean + settings.amplitude * float(lower.max()) if s else -math.inf
+        )
+
+    def _choice(self, region: Region, width: float, pending: dict[int, int]) -> int:
+        """The site to play in a region, whose mean plus so many deviations is the highest."""
+        moments = region.moments
+        assert moments is not None
+        variance = moments.variance
+        planned = self.planned_in(region, pending)
+        if planned:
+            variance = moments.planned(planned)
+        j = int(np.argmax(moments.mean + width * np.sqrt(variance)))
+        s = len(moments.sites)
+        if j >= s and s:
+            row = moments.scaled[j : j + 1]
+            likeness = _hot.matern(row, moments.scaled[:s], moments.settings.form)[0]
+            near = int(np.argmax(likeness))
+            if 2.0 - 2.0 * likeness[near] < DISTINCT**2 * variance[near]:
+                j = near
+        if j < s:
+            return int(moments.sites[j])
+        return self.site_at(moments.points[j])
+
+    def _awaited_in(self, region: Region, pending: dict[int, int]) -> FloatArray:
+        """Points (n, d) of a region that are pending and have no value yet."""
+        new = [site for site in pending if site not in self._records.home]
+        points = self._sites.scaled[np.array(new, dtype=np.int64)]
+        return np.asarray(points[region.holds(points)][-MOST_PLANNED:])
+
+    def planned_in(self, region: Region, pending: dict[int, int]) -> list[int]:
+        """Candidates of a region with pending plays, one entry a play; the newest at most."""
+        moments = region.moments
+        if not pending or moments is None:
+            return []
+        places = {row.tobytes(): j for j, row in enumerate(moments.points)}
+        found = []
+        for site, plays in pending.items():
+            j = places.get(self._sites.scaled[site].tobytes())
+            if j is not None:
+                found += [j] * plays
+        return found[-MOST_PLANNED:]
+
+    def _cool(self) -> None:
+        """Give up the posteriors of the regions used longest ago."""
+        warm = [region for region in self._records.regions if region.moments is not None]
+        if len(warm) > WARM_REGIONS:
+            warm.sort(key=lambda region: region.used_at)
+            for region in warm[:-WARM_REGIONS]:
+                region.moments = None
+
+
+def _noisier(settings: Settings, factor: float) -> Settings:
+    return replace(settings, noise=settings.noise * factor + 1e-6 * factor)
