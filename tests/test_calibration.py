@@ -167,6 +167,20 @@ def test_given_noise_and_amplitude_are_used(std):
     assert (known.amplitude, known.noise_std) == pytest.approx((3.0, 0.3))
 
 
+def test_draws_keep_given_noise_and_vary_the_amplitude():
+    *_, data = case(2, True)
+    fixed, rng = Fixed(noise_std=0.3), np.random.default_rng(0)
+    found = fit(data, start(2), fixed)
+    sizes = []
+    for _ in range(20):
+        drawn = found.draw(rng, 1.0)
+        assert drawn.noise_std == pytest.approx(0.3)
+        known = condition(data, drawn, found.best, fixed).settings
+        assert (known.amplitude, known.noise_std) == pytest.approx((drawn.amplitude, 0.3))
+        sizes.append(drawn.amplitude)
+    assert min(sizes) < found.best.amplitude < max(sizes)
+
+
 def test_a_given_amplitude_does_not_spoil_the_noise():
     rng = np.random.default_rng(2)
     points = rng.random((60, 1))

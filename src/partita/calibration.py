@@ -93,9 +93,14 @@ class Fit:
     best: Settings
     #: A matrix whose product with white noise is a draw of `Settings.vector` around the best.
     spread: FloatArray
+    #: Whether the noise was given, so that amplitude and τ go together.
+    tied: bool = False
 
     def draw(self, random: np.random.Generator, temperature: float) -> Settings:
-        """Settings from their posterior, by Laplace's approximation; mean and amplitude as best."""
+        """Settings from their posterior, by Laplace's approximation; the mean is the best.
+
+        So is the amplitude, unless the noise was given: then it follows from τ.
+        """
         white = random.standard_normal(len(self.spread))
         vector = self.best.vector + temperature * (self.spread @ white)
         scales = np.clip(
@@ -104,7 +109,8 @@ class Fit:
             np.maximum(LONGEST, self.best.scales),
         )
         noise = float(np.clip(math.exp(vector[-1]), LEAST_NOISE, MOST_NOISE))
-        return replace(self.best, scales=scales, noise=noise)
+        amplitude = self.best.noise_std / math.sqrt(noise) if self.tied else self.best.amplitude
+        return replace(self.best, scales=scales, noise=noise, amplitude=amplitude)
 
 
 def fit(data: Data, start: Settings, fixed: Fixed, restart: bool = False) -> Fit:
@@ -133,7 +139,8 @@ def fit(data: Data, start: Settings, fixed: Fixed, restart: bool = False) -> Fit
         if best is None or not math.isfinite(best[0]):
             raise NumericalError("the settings could not be fitted: are all points the same?")
         _, vector, form = best
-        return Fit(posterior.settings(vector, form), posterior.spread(vector, form))
+        likely, spread = posterior.settings(vector, form), posterior.spread(vector, form)
+        return Fit(likely, spread, posterior.tied)
 
 
 class _Posterior:
@@ -162,6 +169,11 @@ class _Posterior:
             else:
                 self._tied = fixed.noise_std
         self._free = np.isnan(self._given)
+
+    @property
+    def tied(self) -> bool:
+        """Whether the amplitude follows from the noise, which was given, and τ."""
+        return self._tied is not None
 
     @property
     def bounds(self) -> list[tuple[float, float]]:
@@ -239,8 +251,6 @@ class _Posterior:
         values, vectors = np.linalg.eigh(0.5 * (curvature + curvature.T)[free])
         root = np.zeros((size, size))
         root[free] = vectors / np.sqrt(np.maximum(values, LEAST_CURVATURE))
-        if self._tied is not None:
-            root[-1] = 0.0  # a draw keeps the amplitude, so it keeps τ
         return root
 
 

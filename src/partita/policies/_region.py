@@ -171,7 +171,7 @@ def condition(data: Data, drawn: Settings, overall: Settings, fixed: Fixed) -> C
     square = (misfit + weight * overall.amplitude**2) / (total + weight)
     amplitude = math.sqrt(max(square, 1e-300))
     if fixed.amplitude is not None or fixed.noise_std is not None:
-        amplitude = overall.amplitude  # with τ it makes the noise that was given
+        amplitude = drawn.amplitude  # with τ it makes the noise that was given
     settings = replace(drawn, mean=overall.mean + shift, amplitude=amplitude)
     return Conditioned(settings, scaled, kernel, factor, values / settings.amplitude)
 
