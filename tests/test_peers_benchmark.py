@@ -288,6 +288,9 @@ def test_runs_of_another_version_are_made_again_but_shown(tmp_path: Path) -> Non
     assert kept.load(old.task) is None
     assert kept.all()[old.task].key == old.key
     assert "1, 1 of them by earlier code" in report.tables(board.Board(kept.all()))
+    longer = _run("uniform", 0.4, budget=50, key=PLAYERS["uniform"].key())
+    kept.save(longer)
+    assert list(kept.all()) == [longer.task]  # which answers for the shorter one, too
 
 
 def test_what_is_left_to_do(tmp_path: Path) -> None:

@@ -41,6 +41,11 @@ class Task:
         parts = (self.player, self.problem, self.noise, str(self.budget), str(self.seed), key)
         return "--".join(parts) + ".npz"
 
+    @property
+    def met(self) -> tuple[str, str, str, int]:
+        """Who plays what, for however long."""
+        return self.player, self.problem, self.noise, self.seed
+
 
 @dataclass(frozen=True, eq=False)
 class Run:
