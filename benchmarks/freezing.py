@@ -24,8 +24,8 @@ CHECKPOINTS = (200, 1_000, 5_000)
 PROBES = calibrated_ucb.PROBES
 
 
-def two(plays: int) -> float:
-    """The width that many users of Gaussian processes set."""
+def two(told: int, reach: float) -> float:
+    """The width that many users of Gaussian processes set, for ever."""
     return 2.0
 
 
@@ -33,14 +33,14 @@ def two(plays: int) -> float:
 WAYS = {
     "two deviations": (two, 0.0),
     "two deviations, probes": (two, PROBES),
-    "growing": (_deviations.worthwhile, 0.0),
-    "growing, probes: as it is": (_deviations.worthwhile, PROBES),
+    "growing": (_deviations.width, 0.0),
+    "growing, probes: as it is": (_deviations.width, PROBES),
 }
 
 
 def run(name: str, seed: int, evaluations: int, way: str) -> dict[int, tuple[float, float]]:
     """Cumulative regret and regret of the answer, by evaluations made, as parts of uniform's."""
-    _search.worthwhile, calibrated_ucb.PROBES = WAYS[way]
+    _search.width, calibrated_ucb.PROBES = WAYS[way]
     problem = problems.build(name, "tenth", seed)
     policy = pt.CalibratedUCB(pt.Box([0.0] * problem.dim, [1.0] * problem.dim), seed=seed)
     random = np.random.default_rng([seed, 23])

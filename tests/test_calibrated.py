@@ -344,16 +344,16 @@ def test_a_place_is_worth_exploring_while_what_it_promises_exceeds_what_it_costs
 
 
 def test_the_index_widens_with_the_plays_and_no_further_than_the_bounds():
+    assert _deviations.width(0, 3.0) == _deviations.width(800, 3.0) == 2.0
+    assert _deviations.width(4000, 3.0) == _deviations.worthwhile(1000) > 2.4
+    assert _deviations.width(10**6, 3.0) == 3.0
+    assert _deviations.width(10**6, 1.7) == 2.0  # one smooth hill: bounds are narrower than that
     policy = CalibratedUCB(SQUARE, seed=0)
     rng = np.random.default_rng(0)
-    widths = []
-    for _ in range(300):
-        x = policy.ask()
-        widths.append(policy._search.width)
-        assert policy._search.width <= policy._search.reach
-        policy.tell(x, bowl(x) + rng.normal(0, 0.1))
-    assert widths[0] == 0.0
-    assert widths[-1] == min(_deviations.worthwhile(299), policy._search.reach)
+    points = rng.random((4000, 2))
+    policy.tell(points, [bowl(x) for x in points] + rng.normal(0, 0.1, len(points)))
+    policy.ask()
+    assert policy._search.width == _deviations.width(4000, policy._search.reach)
 
 
 def test_probes_are_few_and_lie_where_the_bound_is_highest():

@@ -10,6 +10,11 @@ import numpy.typing as npt
 
 #: Unrelated values of f that share delta, at most: short lengthscales in many dimensions.
 MOST_PLACES = 1e6
+#: Standard deviations in the index, at least.
+LEAST_WIDTH = 2.0
+#: Plays that it takes to know what a place is worth. As many are to come as there have been: a fair
+#: guess for who does not know.
+PLAYS_TO_KNOW = 4
 #: Newton's steps to the width that is worth exploring: enough for all of a float's digits.
 STEPS = 6
 
@@ -24,15 +29,23 @@ def simultaneous(delta: float, scales: npt.NDArray[np.float64]) -> float:
     return NormalDist().inv_cdf(1.0 - delta / (2.0 * places))
 
 
-def worthwhile(plays: int) -> float:
+def width(told: int, reach: float) -> float:
+    """Standard deviations in the index after so many values, of bounds that have `reach`.
+
+    Two, as many set, until looking further up is worth it; and no more than the bounds have, beyond
+    which there is nothing to find.
+    """
+    return max(LEAST_WIDTH, min(worthwhile(told / PLAYS_TO_KNOW), reach))
+
+
+def worthwhile(plays: float) -> float:
     """How far below the best a place may be expected, in its standard deviations, to be worth it.
 
     Playing it costs z σ now. It promises σ h(z) more at each play that follows, h(z) = E(Z − z)⁺
-    of a standard normal Z. With as many plays to come as there have been, which is a fair guess
-    for who does not know, that is worth it while plays · h(z) > z: up to 1.7 standard deviations
-    after 100 plays, 2.4 after 1,000, 3.1 after 10,000.
+    of a standard normal Z. With `plays` to come that is worth it while plays · h(z) > z: up to 1.7
+    standard deviations for 100, 2.4 for 1,000, 3.1 for 10,000.
     """
-    if plays < 1:
+    if plays < 1.0:
         return 0.0
     aim = math.log(plays)
     z = math.sqrt(math.log1p(plays))

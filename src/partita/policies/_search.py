@@ -15,7 +15,7 @@ from partita.errors import NumericalError
 from partita.mixed import Mixed
 from partita.sites import ArmSites, BoxSites
 
-from ._deviations import simultaneous, worthwhile
+from ._deviations import LEAST_WIDTH, simultaneous, width
 from ._proposals import BEST, Proposals
 from ._records import AROUND, MOST_DATA, Records
 from ._region import Conditioned, Region, condition, renewal
@@ -63,7 +63,7 @@ class Search:
         self.proposals = Proposals(domain)
         self.fit = Fit(first_settings(dim, fixed), np.zeros((dim + 1, dim + 1)))
         self.reach = simultaneous(delta, self.fit.best.scales)
-        self.width = 0.0
+        self.width = LEAST_WIDTH
         self._clock = 0
         self._turn = 0
 
@@ -82,7 +82,7 @@ class Search:
 
         `told` values have come, and `pending` says how often sites are awaited.
         """
-        self.width = min(worthwhile(told), self.reach)
+        self.width = width(told, self.reach)
         region = self._best_region(probe, told, pending)
         return self._choice(region, self.reach if probe else self.width, pending)
 

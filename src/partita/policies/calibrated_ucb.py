@@ -67,14 +67,14 @@ class RegionView:
 class CalibratedUCB(Policy):
     """Needs nothing but the domain: it learns amplitude, lengthscales, noise and mean as it goes.
 
-    The index is the posterior mean plus as many standard deviations as are worth exploring with as
-    many plays to come as there have been: 1.7 after 100, 2.4 after 1,000, 3.1 after 10,000, and no
-    more than the bounds have. Candidates are renewed every few plays: points played before, some
-    anywhere, and most around the best means at many scales. Settings are the most likely ones given
-    the replicate means, fitted again at geometrically spaced steps; each renewal draws its
-    lengthscales and noise from their posterior around those (Laplace's approximation), so that the
-    policy does not stay with a wrong lengthscale or a lucky value. A region that holds many
-    distinct points is cut in two, so a step costs the same for ever.
+    The index is the posterior mean plus two standard deviations, from about 1,000 plays on more: as
+    many as are worth exploring with as many plays to come as there have been, and no more than the
+    bounds have. Candidates are renewed every few plays: points played before, some anywhere, and
+    most around the best means at many scales. Settings are the most likely ones given the replicate
+    means, fitted again at geometrically spaced steps; each renewal draws its lengthscales and noise
+    from their posterior around those (Laplace's approximation), so that the policy does not stay
+    with a wrong lengthscale or a lucky value. A region that holds many distinct points is cut in
+    two, so a step costs the same for ever.
 
     Bounds come from the fitted model (`guarantee == "calibrated"`): docs/calibrated.md measures how
     often they hold. Values far outside all others (by ten interquartile ranges) count as if at a
