@@ -1,11 +1,11 @@
-"""Does the calibrated policy stay at a local maximum? As it is, and without what is done about it.
+"""Does the calibrated policy stay at a local maximum? With its probes, and without them.
 
     python benchmarks/freezing.py                 16 runs of 5,000 evaluations on two functions
     python benchmarks/freezing.py --runs 4 --evaluations 1000 --problems eggholder
 
 A run counts as frozen if what it recommends loses more than a twentieth of uniform sampling's
-regret: it sits at another maximum. The index is two standard deviations wide, or grows as it is
-worth; probes are plays where the upper bound is highest, as many as the root of the evaluations.
+regret: it sits at another maximum. Probes are plays where the upper bound is highest; their number
+grows as the root of the evaluations.
 """
 
 from __future__ import annotations
@@ -17,30 +17,15 @@ import numpy as np
 from versus import problems
 
 import partita as pt
-from partita.policies import _deviations, _search, calibrated_ucb
+from partita.policies import calibrated_ucb
 
 FROZEN = 0.05
 CHECKPOINTS = (200, 1_000, 5_000)
-PROBES = calibrated_ucb.PROBES
 
 
-def two(told: int, reach: float) -> float:
-    """The width that many users of Gaussian processes set, for ever."""
-    return 2.0
-
-
-#: The index's width, and probes by the root of the evaluations.
-WAYS = {
-    "two deviations": (two, 0.0),
-    "two deviations, probes": (two, PROBES),
-    "growing": (_deviations.width, 0.0),
-    "growing, probes: as it is": (_deviations.width, PROBES),
-}
-
-
-def run(name: str, seed: int, evaluations: int, way: str) -> dict[int, tuple[float, float]]:
+def run(name: str, seed: int, evaluations: int, probes: float) -> dict[int, tuple[float, float]]:
     """Cumulative regret and regret of the answer, by evaluations made, as parts of uniform's."""
-    _search.width, calibrated_ucb.PROBES = WAYS[way]
+    calibrated_ucb.PROBES = probes
     problem = problems.build(name, "tenth", seed)
     policy = pt.CalibratedUCB(pt.Box([0.0] * problem.dim, [1.0] * problem.dim), seed=seed)
     random = np.random.default_rng([seed, 23])
@@ -68,15 +53,16 @@ def main() -> None:
     parser.add_argument("--problems", nargs="+", default=["eggholder", "hartmann3"])
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
-    tasks = [(n, w, s) for n in options.problems for w in WAYS for s in range(options.runs)]
+    rates = {"without probes": 0.0, "with": calibrated_ucb.PROBES}
+    tasks = [(n, w, s) for n in options.problems for w in rates for s in range(options.runs)]
     made = Parallel(options.jobs)(
-        delayed(run)(name, seed, options.evaluations, way) for name, way, seed in tasks
+        delayed(run)(name, seed, options.evaluations, rates[way]) for name, way, seed in tasks
     )
     rows: dict[tuple[str, str], list[dict[int, tuple[float, float]]]] = defaultdict(list)
     for (name, way, _), found in zip(tasks, made, strict=True):
         rows[name, way].append(found)
     times = [t for t in CHECKPOINTS if t <= options.evaluations]
-    print("| | index | " + " | ".join(f"frozen, regret at {t:,}" for t in times) + " |")
+    print("| | probes | " + " | ".join(f"frozen, regret at {t:,}" for t in times) + " |")
     print("| --- | --- |" + " --- |" * len(times))
     for (name, way), runs in rows.items():
         cells = []

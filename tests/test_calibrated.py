@@ -332,30 +332,6 @@ def test_bounds_share_delta_among_the_places_that_lengthscales_leave():
     assert many < 6.0
 
 
-def test_a_place_is_worth_exploring_while_what_it_promises_exceeds_what_it_costs():
-    from scipy.stats import norm
-
-    assert _deviations.worthwhile(0) == 0.0
-    widths = [_deviations.worthwhile(plays) for plays in (1, 2, 10, 100, 10**4, 10**6, 10**12)]
-    assert widths == sorted(widths)
-    for plays, z in zip((1, 2, 10, 100, 10**4, 10**6, 10**12), widths, strict=True):
-        better = norm.expect(lambda value, z=z: value - z, lb=z, epsabs=0.0)
-        assert plays * better == pytest.approx(z, rel=1e-6)
-
-
-def test_the_index_widens_with_the_plays_and_no_further_than_the_bounds():
-    assert _deviations.width(0, 3.0) == _deviations.width(800, 3.0) == 2.0
-    assert _deviations.width(4000, 3.0) == _deviations.worthwhile(1000) > 2.4
-    assert _deviations.width(10**6, 3.0) == 3.0
-    assert _deviations.width(10**6, 1.7) == 2.0  # one smooth hill: bounds are narrower than that
-    policy = CalibratedUCB(SQUARE, seed=0)
-    rng = np.random.default_rng(0)
-    points = rng.random((4000, 2))
-    policy.tell(points, [bowl(x) for x in points] + rng.normal(0, 0.1, len(points)))
-    policy.ask()
-    assert policy._search.width == _deviations.width(4000, policy._search.reach)
-
-
 def test_probes_are_few_and_lie_where_the_bound_is_highest():
     policy = CalibratedUCB(SQUARE, seed=1)
     rng = np.random.default_rng(2)
@@ -367,7 +343,7 @@ def test_probes_are_few_and_lie_where_the_bound_is_highest():
             (region,) = policy._records.regions
             moments = region.moments
             bounds = moments.mean + policy._search.reach * np.sqrt(moments.variance)
-            index = moments.mean + policy._search.width * np.sqrt(moments.variance)
+            index = moments.mean + _deviations.EXPLORATION * np.sqrt(moments.variance)
             # one draw of candidates: the probe is that of the highest bound, or a play beside it
             probed = moments.points[np.argmax(bounds)]
             highest += np.allclose(SQUARE.to_unit(x[None])[0], probed, atol=0.05)

@@ -266,9 +266,7 @@ def test_observing_is_conditioning_afresh():
     there = known.moments_of(len(data.points))
     np.testing.assert_array_equal(there.mean, known.moments_at(data.points).mean)
     sites = np.arange(len(data.points))
-    moments = known.candidates(
-        data.points, there, fresh, sites, room=4, width=2.0, reach=3.0, awaited=0
-    )
+    moments = known.candidates(data.points, there, fresh, sites, room=4, reach=3.0, awaited=0)
     seen = [(2, 6.0), (11, 3.0), (2, 5.0), (10, 4.0)]
     planned = moments.planned([j for j, _ in seen])
     before = moments.mean.copy(), moments.variance.copy(), moments.used
@@ -291,9 +289,7 @@ def test_the_highest_candidates_are_kept_and_those_awaited(monkeypatch):
     known, sites = settled(data), np.arange(len(data.points))
     fresh = np.random.default_rng(7).random((20, 2))
     there, new = known.moments_of(len(sites)), known.moments_at(fresh)
-    got = known.candidates(
-        data.points, there, fresh, sites, room=1, width=2.0, reach=5.0, awaited=2
-    )
+    got = known.candidates(data.points, there, fresh, sites, room=1, reach=5.0, awaited=2)
     mean = np.concatenate([there.mean, new.mean])
     std = np.sqrt(np.concatenate([there.variance, new.variance]))
     best = set(np.argsort(-(mean + 2.0 * std))[:4].tolist())

@@ -17,6 +17,7 @@ from partita import _hot
 from partita._threads import one_thread
 from partita.calibration import JITTER, Data, Fixed, Settings
 
+from ._deviations import EXPLORATION
 from ._proposals import between
 
 FloatArray = npt.NDArray[np.float64]
@@ -228,19 +229,17 @@ class Conditioned:
         fresh: FloatArray,
         sites: IntArray,
         room: int,
-        width: float,
         reach: float,
         awaited: int,
     ) -> Moments:
         """Posterior of candidates, those `held` (s, d) as `known` and `fresh` ones (f, d).
 
         Those of the highest index are kept, and there is room for more observations. The others
-        would have to overtake them within as many. The index is `width` standard deviations above
-        the mean, bounds are `reach` away.
+        would have to overtake them within as many. Bounds are `reach` standard deviations away.
         The last of the fresh ones, so many as are `awaited`, are pending and kept in any case.
         """
         new = self.moments_at(fresh)
-        of_held, of_fresh = _highest(known, new, (width, reach), awaited)
+        of_held, of_fresh = _highest(known, new, reach, awaited)
         points = np.concatenate([held[of_held], fresh[of_fresh]])
         used, s = len(known.rows), len(of_held)
         rows = np.empty((used + room, len(points)))
@@ -259,18 +258,14 @@ class Conditioned:
 
 
 def _highest(
-    held: PointMoments, fresh: PointMoments, deviations: tuple[float, float], awaited: int
+    held: PointMoments, fresh: PointMoments, reach: float, awaited: int
 ) -> tuple[IntArray, IntArray]:
-    """Numbers of the candidates to keep, of both kinds, in their order.
-
-    They have the highest mean plus so many standard deviations: those in the index, or in bounds.
-    """
+    """Numbers of the candidates to keep, of both kinds, in their order."""
     mean = np.concatenate([held.mean, fresh.mean])
     if len(mean) <= KEPT:
         return np.arange(len(held.mean)), np.arange(len(fresh.mean))
     std = np.sqrt(np.concatenate([held.variance, fresh.variance]))
-    width, reach = deviations
-    best = np.argpartition(-mean - width * std, KEPT)[:KEPT]
+    best = np.argpartition(-mean - EXPLORATION * std, KEPT)[:KEPT]
     open_ = np.argpartition(-mean - reach * std, KEPT_OPEN)[:KEPT_OPEN]
     last = np.arange(len(mean) - awaited, len(mean))
     kept = np.unique(np.concatenate([best, open_, last]))

@@ -15,7 +15,7 @@ from partita.errors import NumericalError
 from partita.mixed import Mixed
 from partita.sites import ArmSites, BoxSites
 
-from ._deviations import LEAST_WIDTH, simultaneous, width
+from ._deviations import EXPLORATION, simultaneous
 from ._proposals import BEST, Proposals
 from ._records import AROUND, MOST_DATA, Records
 from ._region import Conditioned, Region, condition, renewal
@@ -41,7 +41,7 @@ class Search:
     Attributes
     ----------
     fit : the most likely settings
-    reach, width : standard deviations of the bounds, and in the index
+    reach : standard deviations of the bounds
     """
 
     def __init__(
@@ -63,7 +63,6 @@ class Search:
         self.proposals = Proposals(domain)
         self.fit = Fit(first_settings(dim, fixed), np.zeros((dim + 1, dim + 1)))
         self.reach = simultaneous(delta, self.fit.best.scales)
-        self.width = LEAST_WIDTH
         self._clock = 0
         self._turn = 0
 
@@ -82,9 +81,8 @@ class Search:
 
         `told` values have come, and `pending` says how often sites are awaited.
         """
-        self.width = width(told, self.reach)
         region = self._best_region(probe, told, pending)
-        return self._choice(region, self.reach if probe else self.width, pending)
+        return self._choice(region, self.reach if probe else EXPLORATION, pending)
 
     def observe(self, site: int, value: float) -> None:
         """Take in a value that the records have taken in already."""
@@ -181,7 +179,6 @@ class Search:
             fresh,
             data_sites[:inside],
             room=renewal(inside, told),
-            width=self.width,
             reach=self.reach,
             awaited=len(awaited),
         )
@@ -198,7 +195,7 @@ class Search:
             return
         settings = moments.settings
         std = np.sqrt(moments.variance)
-        upper = moments.mean + self.width * std
+        upper = moments.mean + EXPLORATION * std
         region.score = settings.mean + settings.amplitude * float(upper.max())
         region.ceiling = settings.mean + settings.amplitude * moments.ceiling
         s = len(moments.sites)

@@ -48,7 +48,7 @@ RESTART = 40
 #: Points that a fit looks at, at most.
 FIT_POINTS = 200
 #: Probes by step t, as a multiple of √t: plays where f could be highest by its bounds, not by the
-#: index. They find what the index, which is narrower, would not look at.
+#: index. They find what the index, two deviations wide, would never look at.
 PROBES = 0.5
 #: Values told before the model is asked, if more is asked for than the first design.
 FEWEST = 3
@@ -67,14 +67,13 @@ class RegionView:
 class CalibratedUCB(Policy):
     """Needs nothing but the domain: it learns amplitude, lengthscales, noise and mean as it goes.
 
-    The index is the posterior mean plus two standard deviations, from about 1,000 plays on more: as
-    many as are worth exploring with as many plays to come as there have been, and no more than the
-    bounds have. Candidates are renewed every few plays: points played before, some anywhere, and
-    most around the best means at many scales. Settings are the most likely ones given the replicate
-    means, fitted again at geometrically spaced steps; each renewal draws its lengthscales and noise
-    from their posterior around those (Laplace's approximation), so that the policy does not stay
-    with a wrong lengthscale or a lucky value. A region that holds many distinct points is cut in
-    two, so a step costs the same for ever.
+    The index is the posterior mean plus two standard deviations, over candidates that are renewed
+    every few plays: points played before, some anywhere, and most around the best means at many
+    scales. Settings are the most likely ones given the replicate means, fitted again at
+    geometrically spaced steps; each renewal draws its lengthscales and noise from their posterior
+    around those (Laplace's approximation), so that the policy does not stay with a wrong
+    lengthscale or a lucky value. A region that holds many distinct points is cut in two, so a
+    step costs the same for ever.
 
     Bounds come from the fitted model (`guarantee == "calibrated"`): docs/calibrated.md measures how
     often they hold. Values far outside all others (by ten interquartile ranges) count as if at a
