@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from versus import problems
+from versus.regrets import unit_box
 
 import partita as pt
 
@@ -39,7 +40,7 @@ class Check:
 
 def run(name: str, noise: str, seed: int, evaluations: int) -> list[Check]:
     problem = problems.build(name, noise, seed)
-    policy = pt.CalibratedUCB(pt.Box([0.0] * problem.dim, [1.0] * problem.dim), seed=seed)
+    policy = pt.CalibratedUCB(unit_box(problem), seed=seed)
     random = np.random.default_rng([seed, 17])
     points = random.random((ANYWHERE, problem.dim))
     values = problem.function(points)

@@ -15,6 +15,7 @@ from collections import defaultdict
 
 import numpy as np
 from versus import problems
+from versus.regrets import regrets, unit_box
 
 import partita as pt
 from partita.policies import calibrated_ucb
@@ -27,19 +28,9 @@ def run(name: str, seed: int, evaluations: int, probes: float) -> dict[int, tupl
     """Cumulative regret and regret of the answer, by evaluations made, as parts of uniform's."""
     calibrated_ucb.PROBES = probes
     problem = problems.build(name, "tenth", seed)
-    policy = pt.CalibratedUCB(pt.Box([0.0] * problem.dim, [1.0] * problem.dim), seed=seed)
+    policy = pt.CalibratedUCB(unit_box(problem), seed=seed)
     random = np.random.default_rng([seed, 23])
-    lost, found = 0.0, {}
-    for t in range(1, evaluations + 1):
-        x = policy.ask()
-        f = float(problem.function(x[None, :])[0])
-        policy.tell(x, f + problem.half_width * random.uniform(-1, 1))
-        lost += problem.best - f
-        if t in CHECKPOINTS:
-            answer = float(problem.function(policy.recommend().x[None, :])[0])
-            scale = problem.uniform_regret
-            found[t] = (lost / t / scale, (problem.best - answer) / scale)
-    return found
+    return regrets(policy, problem, random, evaluations, CHECKPOINTS)
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from collections import defaultdict
 
 import numpy as np
 from versus import problems
+from versus.regrets import regrets, unit_box
 
 import partita as pt
 
@@ -25,19 +26,9 @@ def run(name: str, seed: int, evaluations: int, told: bool) -> dict[int, tuple[f
     problem = problems.build(name, "tenth", seed)
     noise = pt.Uniform(-problem.half_width, problem.half_width)
     known = {"kernel": problem.kernel, "noise": noise} if told else {}
-    box = pt.Box([0.0] * problem.dim, [1.0] * problem.dim)
-    policy = pt.CalibratedUCB(box, seed=seed, **known)
+    policy = pt.CalibratedUCB(unit_box(problem), seed=seed, **known)
     random = np.random.default_rng([seed, 29])
-    lost, found, scale = 0.0, {}, problem.uniform_regret
-    for t in range(1, evaluations + 1):
-        x = policy.ask()
-        f = float(problem.function(x[None, :])[0])
-        policy.tell(x, f + problem.half_width * random.uniform(-1, 1))
-        lost += problem.best - f
-        if t in CHECKPOINTS:
-            answer = float(problem.function(policy.recommend().x[None, :])[0])
-            found[t] = (lost / t / scale, (problem.best - answer) / scale)
-    return found
+    return regrets(policy, problem, random, evaluations, CHECKPOINTS)
 
 
 def main() -> None:
