@@ -23,7 +23,7 @@ import numpy as np
 from numba import njit
 
 import partita as pt
-from partita import _hot
+from partita import _hot, _hot_choice
 from partita.problems import RKHSFunction
 
 KERNEL = pt.Matern(nu=1.5, lengthscale=0.2)
@@ -96,7 +96,7 @@ def arithmetic(prior, priority, plays):
     total = 0.0
     for j in plays:
         total += _hot.observe(mean, std, cov, j, 0.1, 1.0)
-        total += _hot.best_upper(mean, std, priority, 3.0, 1e9)[0]
+        total += _hot_choice.best_upper(mean, std, priority, 3.0, 1e9)[0]
     return total
 
 

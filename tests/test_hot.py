@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from partita import _hot
+from partita import _hot, _hot_choice
 from partita.kernels import Matern
 
 
@@ -103,7 +103,7 @@ def test_best_upper_breaks_ties_by_priority(seed):
     std = rng.integers(0, 2, 12).astype(float)
     priority = rng.permutation(12).astype(np.uint64)
     width = float(rng.choice([-1.0, 1.0]))
-    found = _hot.best_upper(mean, std, priority, width, 1e9)
+    found = _hot_choice.best_upper(mean, std, priority, width, 1e9)
     assert tuple(found) == naive_best(mean, std, priority, width, 1e9)
 
 
@@ -144,9 +144,9 @@ def table(rows, seed):
     rng = np.random.default_rng(seed)
     numbers = np.zeros((rows, 4))
     places = np.zeros((rows, 4), dtype=np.int64)
-    places[:, _hot.START] = 3 * np.arange(rows)
-    places[:, _hot.SIZE] = 3
-    places[:, _hot.POSITION] = -1
+    places[:, _hot_choice.START] = 3 * np.arange(rows)
+    places[:, _hot_choice.SIZE] = 3
+    places[:, _hot_choice.POSITION] = -1
     return (
         numbers,
         places,
@@ -172,13 +172,13 @@ def test_table_finds_the_best_row_while_the_width_drifts(seed):
         drift = offset + factor * np.sqrt(clock)
         row = int(rng.integers(rows))
         if row in present and rng.random() < 0.2:
-            count = _hot.table_remove(numbers, places, ties, heap, count, row)
+            count = _hot_choice.table_remove(numbers, places, ties, heap, count, row)
             present.discard(row)
         else:
             mean = np.round(rng.normal(size=3), 1)
             std = rng.integers(1, 5, 3) / 4
             gains[row] = rng.exponential()
-            count = _hot.table_enter(
+            count = _hot_choice.table_enter(
                 *(numbers, places, ties, heap, count, moments, priority, row, mean, std),
                 *(gains[row], offset, factor, clock, drift - 1.5e-9, resolution),
             )
@@ -188,7 +188,7 @@ def test_table_finds_the_best_row_while_the_width_drifts(seed):
         if not present:
             continue
         highest = max(highest, drift)
-        found, value, candidate, evaluated = _hot.table_best(
+        found, value, candidate, evaluated = _hot_choice.table_best(
             *(numbers, places, ties, heap, count, moments, priority),
             *(offset, factor, clock, drift, highest, 1.5e-9, resolution),
         )
@@ -199,12 +199,12 @@ def test_table_finds_the_best_row_while_the_width_drifts(seed):
             scores[r] = naive_best(*moments[:, block], priority[block], width, resolution)
         best = min(present, key=lambda r: (-scores[r][0], scores[r][2]))
         assert (found, value) == (best, scores[best][0]), step
-        assert candidate == places[found, _hot.CHOICE] == scores[best][1]
+        assert candidate == places[found, _hot_choice.CHOICE] == scores[best][1]
         assert 1 <= evaluated <= count
         assert sorted(heap[:count].tolist()) == sorted(present)
-        bounds = numbers[heap[:count], _hot.BOUND]
+        bounds = numbers[heap[:count], _hot_choice.BOUND]
         assert all(bounds[(i - 1) // 2] >= bounds[i] for i in range(1, count))
-        assert (places[heap[:count], _hot.POSITION] == np.arange(count)).all()
+        assert (places[heap[:count], _hot_choice.POSITION] == np.arange(count)).all()
 
 
 @pytest.mark.parametrize(("count", "m"), [(0, 5), (1, 3), (7, 1030), (64, 17)])

@@ -14,7 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from . import _hot
+from . import _hot_choice
 from .widths import Width
 
 FloatArray = npt.NDArray[np.float64]
@@ -87,7 +87,7 @@ class Table:
         if t != self._t:
             self._set_clock(t)
         width = self._width
-        self._count = _hot.table_enter(
+        self._count = _hot_choice.table_enter(
             self._numbers,
             self._places,
             self._ties,
@@ -116,10 +116,10 @@ class Table:
 
     def remove(self, row: int) -> None:
         """Remove a row."""
-        self._count = _hot.table_remove(
+        self._count = _hot_choice.table_remove(
             self._numbers, self._places, self._ties, self._heap, self._count, row
         )
-        self._places[row, _hot.SIZE] = 0
+        self._places[row, _hot_choice.SIZE] = 0
         self._free.append(row)
 
     def best(self, t: int) -> Choice:
@@ -127,11 +127,11 @@ class Table:
         width = self._width
         if not width.drifts:
             row = int(self._heap[0])
-            bound = float(self._numbers[row, _hot.BOUND])
-            return Choice(row, bound, int(self._places[row, _hot.CHOICE]))
+            bound = float(self._numbers[row, _hot_choice.BOUND])
+            return Choice(row, bound, int(self._places[row, _hot_choice.CHOICE]))
         if t != self._t:
             self._set_clock(t)
-        row, value, candidate, _ = _hot.table_best(
+        row, value, candidate, _ = _hot_choice.table_best(
             self._numbers,
             self._places,
             self._ties,
@@ -153,15 +153,15 @@ class Table:
         """Give a row room for its candidates: where it starts."""
         if self._used + size > len(self._priority):
             self._pack(size)
-        self._places[row, _hot.START] = self._used
-        self._places[row, _hot.SIZE] = size
+        self._places[row, _hot_choice.START] = self._used
+        self._places[row, _hot_choice.SIZE] = size
         self._used += size
         return self._used - size
 
     def _pack(self, size: int) -> None:
         """Move all candidates together, into arrays with as much room again."""
-        rows = np.flatnonzero(self._places[: self._rows, _hot.SIZE] > 0)
-        starts, sizes = self._places[rows, _hot.START], self._places[rows, _hot.SIZE]
+        rows = np.flatnonzero(self._places[: self._rows, _hot_choice.SIZE] > 0)
+        starts, sizes = self._places[rows, _hot_choice.START], self._places[rows, _hot_choice.SIZE]
         ends = np.cumsum(sizes)
         used = int(ends[-1]) if len(rows) else 0
         source = np.repeat(starts - (ends - sizes), sizes) + np.arange(used)
@@ -169,7 +169,7 @@ class Table:
         moments, priority = np.zeros((2, room)), np.zeros(room, dtype=np.uint64)
         moments[:, :used] = self._moments[:, source]
         priority[:used] = self._priority[source]
-        self._places[rows, _hot.START] = ends - sizes
+        self._places[rows, _hot_choice.START] = ends - sizes
         self._moments, self._priority, self._used = moments, priority, used
 
 

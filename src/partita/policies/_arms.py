@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from partita import _hot
+from partita import _hot_choice
 from partita.cover import Geometry
 from partita.domains import Arms, Box, Grid
 from partita.posterior import Plan
@@ -170,7 +170,7 @@ class ArmsPolicy(Policy):
         Values are rounded first; ties go to the lowest priority.
         """
         priority = self._priority if among is None else self._priority[among]
-        best = int(_hot.best_upper(values, values, priority, 0.0, self._resolution)[1])
+        best = int(_hot_choice.best_upper(values, values, priority, 0.0, self._resolution)[1])
         return best if among is None else int(among[best])
 
     def _locate(self, points: FloatArray) -> IntArray:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from partita import _hot
+from partita import _hot_choice
 from partita.candidates import Cell
 from partita.cover import CellKey
 from partita.errors import warn_theory
@@ -285,7 +285,7 @@ class Engine:
         told = self.partition.candidates.told(cell) if cell.plan is not None else None
         if told is not None:
             mean, std, priority = mean[told], std[told], priority[told]
-        value, j, tie = _hot.best_upper(mean, std, priority, sign * width, self._resolution)
+        value, j, tie = _hot_choice.best_upper(mean, std, priority, sign * width, self._resolution)
         if told is not None:
             j = int(told[j])
         return Score(value + self.slack(cell.key[0]) if sign > 0 else value, tie), j

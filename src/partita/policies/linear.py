@@ -7,7 +7,7 @@ from abc import abstractmethod
 import numpy as np
 import numpy.typing as npt
 
-from partita import _hot
+from partita import _hot_choice
 from partita.domains import Arms, Box, Grid
 from partita.errors import InvalidInput
 from partita.linear import LinearPosterior, check_intercept, largest_norm, linear_features
@@ -76,7 +76,7 @@ class LinearUCB(ArmsPolicy):
     def _propose(self) -> tuple[int, FloatArray]:
         width = self._width(self._told + self._pending + 1)
         mean, std = self._data.model.mean, self._data.std()
-        j = int(_hot.best_upper(mean, std, self._priority, width, self._resolution)[1])
+        j = int(_hot_choice.best_upper(mean, std, self._priority, width, self._resolution)[1])
         self._data.add(j)
         return j, np.array(self._points[j])
 
