@@ -5,12 +5,13 @@ The public names, each loaded on first use so that `import partita` stays quick.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ._lazy import lazy_names as _lazy_names
 from ._version import __version__
 
 if TYPE_CHECKING:
+    from . import experiments, problems, testing, theory
     from .domains import Arms, Box, Grid
     from .errors import PartitaError, TheoryWarning
     from .kernels import Matern
@@ -131,17 +132,4 @@ __all__ = [
     "theory",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f"{__name__}.{name}")
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module 'partita' has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = _lazy_names(__name__, _HOME, _MODULES)

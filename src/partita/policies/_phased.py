@@ -40,7 +40,6 @@ import numpy as np
 import numpy.typing as npt
 
 from partita.domains import Arms, Grid
-from partita.errors import warn_theory
 from partita.noise import Noise, sub_gaussian_constant
 
 from ._arms import ArmsPolicy, Model, Planned
@@ -66,6 +65,7 @@ class PhasedPolicy(ArmsPolicy):
     """
 
     guarantee = "published"
+    horizon: int
 
     def __init__(
         self,
@@ -105,7 +105,6 @@ class PhasedPolicy(ArmsPolicy):
         self._decision: tuple[int, int] | None = None
         #: By arm, the levels of its pending plays in the order asked.
         self._queues: dict[int, list[int]] = {}
-        self._past_horizon = False
 
     @abstractmethod
     def _new_model(self) -> Model:
@@ -114,7 +113,7 @@ class PhasedPolicy(ArmsPolicy):
     # -- the choice -------------------------------------------------------------------------------
 
     def _propose(self) -> tuple[int, FloatArray]:
-        self._warn_past_horizon()
+        self._watch_horizon("its confidence bounds and its regret bound were made for that")
         if self._decision is None:
             self._decision = self._choose()
         arm, level = self._decision
@@ -174,16 +173,6 @@ class PhasedPolicy(ArmsPolicy):
         if level is None:
             level = self._levels[s] = Planned(self._new_model())
         return level
-
-    def _warn_past_horizon(self) -> None:
-        t = self._told + self._pending + 1
-        if t > self.horizon and not self._past_horizon:
-            self._past_horizon = True
-            warn_theory(
-                f"step {t} is past the horizon of {self.horizon}, for which both the confidence "
-                "bounds and the regret bound of this policy were made. Give a larger horizon next "
-                "time."
-            )
 
     # -- data -------------------------------------------------------------------------------------
 

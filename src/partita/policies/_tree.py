@@ -24,7 +24,7 @@ import numpy.typing as npt
 from partita._checks import as_number
 from partita.cover import Geometry
 from partita.domains import Arms, Box, Grid
-from partita.errors import InvalidInput, warn_theory
+from partita.errors import InvalidInput
 from partita.sites import ArmSites, BoxSites
 
 from .base import Policy, Recommendation
@@ -277,26 +277,12 @@ def _finest_level(domain: Box, parts: int) -> int:
 class TreePolicy(Policy):
     """A policy that divides the domain into ever smaller cells."""
 
-    #: Evaluations planned; None where the policy needs no horizon.
-    horizon: int | None = None
-    _past_horizon = False
-
     def __init__(self, domain: Grid | Arms | Box, parts: int) -> None:
         super().__init__(domain)
         self._tree = Tree(self.domain, parts)
 
     def _locate(self, points: FloatArray) -> IntArray:
         return self._tree.locate(points)
-
-    def _watch_horizon(self) -> None:
-        """Warn once when the next play is past the horizon."""
-        step = self._told + self._pending + 1
-        if self.horizon is not None and step > self.horizon and not self._past_horizon:
-            self._past_horizon = True
-            warn_theory(
-                f"step {step} is past the horizon of {self.horizon}, which the settings were for. "
-                "Give a larger horizon next time."
-            )
 
     def _unknown(self) -> Recommendation:
         """The recommendation while nothing was told."""
@@ -356,7 +342,7 @@ class ExactTreePolicy(TreePolicy):
                 self._queue.append(site)
 
     def _propose(self) -> tuple[int, FloatArray]:
-        self._watch_horizon()
+        self._watch_horizon("the settings were made for that")
         while True:
             while self._queue:
                 site = self._queue.popleft()

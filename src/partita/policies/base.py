@@ -15,7 +15,7 @@ from partita._checks import as_floats, as_number, as_positive
 from partita._version import __version__
 from partita.cover import MAX_DIM
 from partita.domains import Arms, Box, Grid
-from partita.errors import InvalidInput, NotPending, VersionMismatch
+from partita.errors import InvalidInput, NotPending, VersionMismatch, warn_theory
 from partita.kernels import Matern
 from partita.mixed import Mixed
 from partita.noise import Noise, sub_gaussian_constant
@@ -81,6 +81,9 @@ class Policy(ABC):
     plays_mixed: ClassVar[bool] = False
     #: Whether what is pending is looked up here alone, so that `expect` can add to it.
     plans_from_pending: ClassVar[bool] = False
+    #: Evaluations planned; None where the policy needs no horizon.
+    horizon: int | None = None
+    _past_horizon = False
 
     def __init__(self, domain: Grid | Arms | Box | Mixed) -> None:
         if isinstance(domain, Mixed) and self.plays_mixed:
@@ -215,6 +218,20 @@ class Policy(ABC):
     def _pending_plays(self) -> dict[int, int]:
         """How often each site is pending."""
         return {entry[0]: entry[1] for entry in self._pending_points.values()}
+
+    def _step(self) -> int:
+        """The step that is played next, counted from 1, pending plays included."""
+        return self._told + self._pending + 1
+
+    def _watch_horizon(self, consequence: str) -> None:
+        """Warn once when the next play is past the horizon: what follows from that."""
+        if self.horizon is None or self._step() <= self.horizon or self._past_horizon:
+            return
+        self._past_horizon = True
+        warn_theory(
+            f"step {self._step()} is past the horizon of {self.horizon}: {consequence}. Give a "
+            "larger horizon next time."
+        )
 
     def _site(self, point: FloatArray) -> int:
         if point.shape != (self.domain.dim,):

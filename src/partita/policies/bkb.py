@@ -14,7 +14,7 @@ import numpy.typing as npt
 from partita._checks import as_number, as_positive
 from partita._threads import one_thread
 from partita.domains import Arms, Grid
-from partita.errors import InvalidInput, NumericalError, warn_theory
+from partita.errors import InvalidInput, NumericalError
 from partita.kernels import Matern
 from partita.noise import Noise
 from partita.posterior import unit_kernel
@@ -102,7 +102,6 @@ class BKB(ArmsPolicy):
         self.mean = np.zeros(arms.size)
         self.std = np.ones(arms.size)
         self._width = self._width_of(0.0)
-        self._past_horizon = False
 
     @property
     def dictionary(self) -> IntArray:
@@ -128,12 +127,7 @@ class BKB(ArmsPolicy):
         return Prediction(self.mean, self.std, self.mean - reach, self.mean + reach)
 
     def _propose(self) -> tuple[int, FloatArray]:
-        if self._told + self._pending >= self.horizon and not self._past_horizon:
-            self._past_horizon = True
-            warn_theory(
-                f"step {self._told + self._pending + 1} is past the horizon of {self.horizon}: the "
-                "dictionary was sized for the horizon. Give a larger horizon next time."
-            )
+        self._watch_horizon("the dictionary was sized for that")
         std = self._planned_std() if self._pending else self.std
         best = self._best(self.mean + self._width * std)
         return best, np.array(self._points[best])

@@ -121,7 +121,7 @@ class HOO(TreePolicy):
     # -- the method -------------------------------------------------------------------------------
 
     def _propose(self) -> tuple[int, FloatArray]:
-        self._watch_horizon()
+        self._watch_horizon("the settings were made for that")
         self._count_visit()
         self._renew()
         tree, bound = self._tree, self._bound

@@ -74,7 +74,7 @@ class LinearUCB(ArmsPolicy):
         """How many σ the bounds are wide for the choice of the t-th point, from told data."""
 
     def _propose(self) -> tuple[int, FloatArray]:
-        width = self._width(self._told + self._pending + 1)
+        width = self._width(self._step())
         mean, std = self._data.model.mean, self._data.std()
         j = int(_hot_choice.best_upper(mean, std, self._priority, width, self._resolution)[1])
         self._data.add(j)

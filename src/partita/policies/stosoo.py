@@ -119,7 +119,7 @@ class StoSOO(TreePolicy):
     # -- the method -------------------------------------------------------------------------------
 
     def _propose(self) -> tuple[int, FloatArray]:
-        self._watch_horizon()
+        self._watch_horizon("the settings were made for that")
         node = self._next()
         if node is None:
             node = self._spare()

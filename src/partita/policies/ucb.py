@@ -7,7 +7,6 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from partita.errors import warn_theory
 from partita.sites import BoxSites
 
 from ._engine import Engine, warn_contradiction
@@ -26,9 +25,6 @@ class UCBPolicy(Policy):
     """
 
     _engine: Engine
-    #: Evaluations planned; None where the policy needs no horizon.
-    horizon: int | None = None
-    _past_horizon = False
 
     def recommend(self) -> Recommendation:
         """The candidate with the highest lower bound."""
@@ -66,18 +62,9 @@ class UCBPolicy(Policy):
         """How many cells there have ever been, |∪A_t|."""
         return self._engine.partition.cells_created
 
-    def _step(self) -> int:
-        return self._told + self._pending + 1
-
     def _propose(self) -> tuple[int, FloatArray]:
-        t = self._step()
-        if self.horizon is not None and t > self.horizon and not self._past_horizon:
-            self._past_horizon = True
-            warn_theory(
-                f"step {t} is past the horizon of {self.horizon}: the confidence bounds hold, but "
-                "the regret bound was for the horizon. Give a larger horizon next time."
-            )
-        return self._engine.propose(t)
+        self._watch_horizon("the confidence bounds hold, but the regret bound was made for that")
+        return self._engine.propose(self._step())
 
     def _locate(self, points: FloatArray) -> IntArray:
         return self._engine.partition.sites.locate(points)
