@@ -347,8 +347,18 @@ def test_a_player_that_has_not_played_every_seed_is_not_ranked() -> None:
     column = shown.column("regret_at", "branin", "tenth", 10)
     assert board.rank(column) == ("uniform", frozenset())
     text = report.tables(shown)
-    assert "0.10 (1 of 2 seeds)" in text
-    assert "| cmaes, CMA       | –" in text
+    assert "| cmaes, CMA       | 0.10 (1 of 2 seeds) |" in text  # without a count of firsts
+
+
+def test_a_mean_of_some_seeds_is_over_those_that_every_problem_has() -> None:
+    whole = board.Cell(values={0: 0.2, 1: 0.4})
+    half = board.Cell(values={0: 0.6}, missing=1)
+    other = board.Cell(values={1: 0.6}, missing=1)
+    assert report.mean_text([whole, whole]) == "0.30"
+    assert report.mean_text([whole, half]) == "0.40 (1 of 2 seeds)"
+    assert report.mean_text([half, other]) == "–"
+    assert report.mean_text([whole, other, board.Cell(missing=2)]) == "0.30 (1 of 3)"
+    assert report.mean_text([half, board.Cell(stopped=[7], missing=1)]) == "–"
 
 
 def test_failed_and_stopped_runs_are_shown_and_not_ranked() -> None:

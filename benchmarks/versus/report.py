@@ -82,9 +82,9 @@ def _mean_and_firsts(board: Board, measure: str, noise: str, budget: int) -> dic
     ranks = [rank(column) for column in columns]
     texts = {}
     for player in board.players:
-        mean = mean_text([column[player] for column in columns])
-        counted = "" if PLAYERS[player].told_truth else f"; {count_text(player, ranks)}"
-        texts[player] = mean if mean == "–" else mean + counted
+        cells = [column[player] for column in columns]
+        mean, counted = mean_text(cells), count_text(player, cells, ranks)
+        texts[player] = mean if counted == "–" else f"{mean}; {counted}"
     return texts
 
 
@@ -97,13 +97,18 @@ def _by_problem(board: Board, measure: str, noise: str, budget: int) -> str:
         if not any(cell.runs for cell in cells):
             continue
         texts = [cell_text(c, player, r) for c, r in zip(cells, ranks, strict=True)]
-        counted = "–" if PLAYERS[player].told_truth else count_text(player, ranks)
+        counted = count_text(player, cells, ranks)
         rows.append([PLAYERS[player].title, *texts, mean_text(cells), counted])
     return "\n".join(aligned(rows))
 
 
-def count_text(player: str, ranks: Sequence[Ranking]) -> str:
-    """On how many problems a player was first, and on how many more it was level: 3 + 2."""
+def count_text(player: str, cells: Sequence[Cell], ranks: Sequence[Ranking]) -> str:
+    """On how many problems a player was first, and on how many more it was level: 3 + 2.
+
+    A dash for one that is not ranked on any.
+    """
+    if PLAYERS[player].told_truth or not any(cell.complete for cell in cells):
+        return "–"
     firsts = sum(ranking.first == player for ranking in ranks)
     return f"{firsts} + {sum(player in ranking.level for ranking in ranks)}"
 
@@ -126,8 +131,13 @@ def cell_text(cell: Cell, player: str, ranking: Ranking) -> str:
 
 
 def mean_text(cells: Sequence[Cell]) -> str:
-    """The mean over problems; of how many, unless of all."""
+    """The mean over problems; of how many, unless of all, or of how many seeds, unless of all."""
     means = [cell.mean for cell in cells if cell.complete]
+    seeds = set.intersection(*(set(cell.values) for cell in cells))
+    if len(means) < len(cells) and seeds and not any(c.stopped or c.failed for c in cells):
+        shared = [cell.values[seed] for cell in cells for seed in seeds]
+        most = max(cell.runs + cell.missing for cell in cells)
+        return f"{number(sum(shared) / len(shared))} ({len(seeds)} of {most} seeds)"
     if not means:
         return "–"
     text = number(sum(means) / len(means))
