@@ -13,6 +13,8 @@ import numpy.typing as npt
 EXPLORATION = 2.0
 #: Unrelated values of f that share delta, at most: short lengthscales in many dimensions.
 MOST_PLACES = 1e6
+#: Parts of delta below this are taken for this: 37 deviations.
+LEAST_PART = 1e-300
 
 
 def simultaneous(delta: float, scales: npt.NDArray[np.float64]) -> float:
@@ -22,4 +24,4 @@ def simultaneous(delta: float, scales: npt.NDArray[np.float64]) -> float:
     would not do: the recommended point is where the mean came out highest, often by luck.
     """
     places = math.exp(min(float(np.log1p(1.0 / scales).sum()), math.log(MOST_PLACES)))
-    return NormalDist().inv_cdf(1.0 - delta / (2.0 * places))
+    return -NormalDist().inv_cdf(max(delta / (2.0 * places), LEAST_PART))

@@ -16,6 +16,7 @@ from ._feasible import FeasiblePoints, between, unique
 __all__ = ["BEST", "Proposals", "between"]
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
 #: Fresh candidates of a region, and the part of them that lies anywhere in it.
 FRESH, ANYWHERE = 300, 1 / 3
@@ -41,10 +42,19 @@ class Proposals:
 
     def arm(self, unit: FloatArray) -> int:
         """The number of an arm, given its point in the unit cube exactly."""
+        if isinstance(self._domain, Grid):
+            return int(self._grid_numbers(unit[None, :])[0])
         if self._numbers is None:
             assert self._arms is not None
             self._numbers = {row.tobytes(): i for i, row in enumerate(self._arms)}
         return self._numbers[unit.tobytes()]
+
+    def _grid_numbers(self, points: FloatArray) -> IntArray:
+        """Numbers (k,) of a grid's arms nearest to points (k, d) of the unit cube."""
+        assert isinstance(self._domain, Grid)
+        places = np.rint(points * max(self._domain.n - 1, 1)).astype(np.int64)
+        flat = np.ravel_multi_index(tuple(places.T), (self._domain.n,) * self._dim)
+        return np.asarray(flat, dtype=np.int64)
 
     def draw(
         self, random: np.random.Generator, lower: FloatArray, upper: FloatArray, best: FloatArray
@@ -102,9 +112,7 @@ class Proposals:
         if isinstance(self._domain, Mixed):
             raise AssertionError("points of a mixed domain are drawn, not snapped")
         if isinstance(self._domain, Grid):
-            last = max(self._domain.n - 1, 1)
-            numbers = np.rint(points * last).astype(np.int64)
-            flat = np.ravel_multi_index(tuple(numbers.T), (self._domain.n,) * self._dim)
+            flat = self._grid_numbers(points)
         else:
             from scipy.spatial import cKDTree
 

@@ -1,4 +1,4 @@
-"""What the calibrated policy remembers: sums of values a site, and which region a site lies in."""
+"""What the calibrated policy remembers: values by site, and which region a site lies in."""
 
 from __future__ import annotations
 
@@ -16,56 +16,99 @@ IntArray = npt.NDArray[np.int64]
 #: Points of a region at which it is cut in two, those that it knows with others around it, and how
 #: many of the latter it keeps in any case.
 REGION_POINTS, MOST_DATA, AROUND = 256, 304, 48
+#: Values have no noise if those at the same site differ by less than this part of the variance
+#: between sites, on average, at so many sites.
+EXACT, EXACT_SITES = 4e-6, 3
+#: Points nearer than this to others, in lengthscales, say little more then.
+NEAR = 0.1
 #: A region narrower than this, in sides of the domain, is not cut.
 NARROWEST = 1e-6
 
 
 class Records:
-    """Replicate counts, sums and squares of the sites, and the regions that they lie in."""
+    """Replicate counts, means and squares of the sites, and the regions that they lie in.
+
+    Attributes
+    ----------
+    exact : whether values are taken to have no noise, so that one at a site says it all
+    """
 
     def __init__(self, sites: ArmSites | BoxSites) -> None:
         self._sites = sites
         dim = sites.scaled.shape[1]
-        #: Sums of squares of values about their mean, a site.
+        #: Means of the values, and sums of their squares about them, a site.
+        self._mean = np.zeros(len(sites.count))
         self._within = np.zeros(len(sites.count))
         self.regions = [Region(np.zeros(dim), np.ones(dim), [], np.empty(0, np.int64))]
+        #: Cuts by the number of the region that was cut, oldest first: axis, where, and the number
+        #: of the region above.
+        self._cuts: dict[int, list[tuple[int, float, int]]] = {}
         #: The number of the region of each site that has values, in the order of their first.
         self.home: dict[int, int] = {}
+        self.exact = False
 
     def add(self, site: int, value: float) -> None:
         """Take in a value at a site."""
         sites = self._sites
         if site >= len(self._within):
-            missing = len(sites.count) - len(self._within)
-            self._within = np.concatenate([self._within, np.zeros(missing)])
+            missing = np.zeros(len(sites.count) - len(self._within))
+            self._mean = np.concatenate([self._mean, missing])
+            self._within = np.concatenate([self._within, missing])
         sites.count[site] += 1
-        n, total = int(sites.count[site]), float(sites.total[site]) + value
-        if n > 1:  # Welford's update: squares of large values would cancel
-            before = (total - value) / (n - 1)
-            self._within[site] += max((value - before) * (value - total / n), 0.0)
-        sites.total[site] = total
+        # Welford's update: sums of large values, and squares, would cancel.
+        away = value - self._mean[site]
+        self._mean[site] += away / sites.count[site]
+        self._within[site] += away * (value - self._mean[site])
         if site not in self.home:
-            point = sites.scaled[site : site + 1]
-            number = next(i for i, r in enumerate(self.regions) if r.holds(point)[0])
+            number = self._number_at(sites.scaled[site])
             region = self.regions[number]
             self.home[site] = number
             region.sites.append(site)
             region.revive()
             region.trim(MOST_DATA, AROUND)
+        self.region_of(site).changes += 1
+
+    def remove(self, site: int, value: float) -> None:
+        """Take a value at a site out again; the site keeps its place."""
+        count = int(self._sites.count[site])
+        if count == 1:
+            self.forget(site)
+            return
+        before = self._mean[site]
+        self._sites.count[site] = count - 1
+        self._mean[site] += (before - value) / (count - 1)
+        squares = self._within[site] - (value - before) * (value - self._mean[site])
+        self._within[site] = max(squares, 0.0)
+        self.region_of(site).changes += 1
 
     def forget(self, site: int) -> None:
         """Drop the values at a site, which keeps its place."""
-        self._sites.count[site] = self._sites.total[site] = self._within[site] = 0
+        self._sites.count[site] = self._mean[site] = self._within[site] = 0
+        self.region_of(site).changes += 1
 
     def region_of(self, site: int) -> Region:
         """The region of a site that has values."""
         return self.regions[self.home[site]]
 
+    def _number_at(self, point: FloatArray) -> int:
+        """The number of the region that a point (d,) lies in."""
+        number: int | None = 0
+        while number is not None:
+            found, cuts = number, self._cuts.get(number, [])
+            number = next((above for axis, where, above in cuts if point[axis] >= where), None)
+        return found
+
     def data(self, sites: IntArray) -> Data:
         """Replicate means of sites that have values."""
+        means = self._mean[sites]
+        if self.exact:
+            return Data(self._sites.scaled[sites], np.ones(len(sites)), means, np.zeros(len(sites)))
         counts = self._sites.count[sites].astype(float)
-        means = self._sites.total[sites] / counts
         return Data(self._sites.scaled[sites], counts, means, self._within[sites])
+
+    def highest(self, region: Region) -> float:
+        """The highest replicate mean in a region."""
+        return float(self._mean[np.array(region.sites, np.int64)].max(initial=-np.inf))
 
     def spread_out(self, number: int) -> Data:
         """Replicate means of so many sites at most, each as far from those before as can be.
@@ -78,27 +121,59 @@ class Records:
             played = played[farthest(self._sites.scaled[played], number)]
         return self.data(played)
 
-    def cut(self, number: int, scales: FloatArray) -> None:
-        """Cut a region in two across its longest side, in lengthscales."""
+    def far_apart(self, number: int, scales: FloatArray) -> Data:
+        """The same, without points very near to others, in lengthscales.
+
+        Where values have no noise, those are foretold so well that the amplitude seems small.
+        """
+        played = np.array(list(self.home), dtype=np.int64)
+        points = self._sites.scaled[played] / scales
+        return self.data(played[farthest(points, min(number, len(points)), NEAR)])
+
+    def find_noise(self) -> None:
+        """See whether values at the same sites differ.
+
+        They are taken to have no noise if those at three sites or more, whose means differ, agree
+        but for a little; values that are often the same by chance, as yes and no are, do not pass.
+        """
+        played = np.array(list(self.home), dtype=np.int64)
+        again = played[self._sites.count[played] > 1]
+        self.exact = False
+        if len(np.unique(self._mean[again])) >= EXACT_SITES:
+            more = float((self._sites.count[again] - 1).sum())
+            little = EXACT * float(np.var(self._mean[played]))
+            self.exact = float(self._within[again].sum()) <= more * little
+
+    def cut(self, number: int, scales: FloatArray) -> bool:
+        """Cut a region in two across its longest side, in lengthscales; whether that could be."""
         region = self.regions[number]
         points = self._sites.scaled[region.data]
-        first, second = region.split(scales, points, MOST_DATA, AROUND)
+        axis, first, second = region.split(scales, points, MOST_DATA, AROUND)
         if not first.sites or not second.sites:  # all on one side: keep halving that one
             full = first if first.sites else second
             if float((full.upper - full.lower).max()) < NARROWEST:
-                return
+                return False
         self.regions[number] = first
+        self._cuts.setdefault(number, []).append(
+            (axis, float(second.lower[axis]), len(self.regions))
+        )
         self.regions.append(second)
         for site in second.sites:
             self.home[site] = len(self.regions) - 1
+        return True
 
 
-def farthest(points: FloatArray, number: int) -> IntArray:
-    """Numbers of so many of the points (n, d), each as far from those before as can be."""
-    chosen = np.empty(number, dtype=np.int64)
-    chosen[0] = 0
+def farthest(points: FloatArray, number: int, least: float = 0.0) -> IntArray:
+    """Numbers of so many of the points (n, d), each as far from those before as can be.
+
+    Fewer, where the next would be nearer than `least`.
+    """
+    chosen = [0]
     away = np.full(len(points), np.inf)
-    for k in range(1, number):
-        away = np.minimum(away, ((points - points[chosen[k - 1]]) ** 2).sum(axis=1))
-        chosen[k] = int(np.argmax(away))
-    return chosen
+    while len(chosen) < number:
+        away = np.minimum(away, ((points - points[chosen[-1]]) ** 2).sum(axis=1))
+        found = int(np.argmax(away))
+        if away[found] < least**2:
+            break
+        chosen.append(found)
+    return np.array(chosen, dtype=np.int64)

@@ -47,6 +47,8 @@ class Moments:
     used: int
     #: The highest upper bound when candidates were drawn, those that were not kept included.
     ceiling: float
+    #: Which candidates have been played, (m,).
+    played: npt.NDArray[np.bool_]
 
     def observe(self, j: int, value: float) -> None:
         """Condition on a value at candidate j."""
@@ -57,15 +59,15 @@ class Moments:
             self.rows, self.used, self.mean, self.variance, column, j, scaled, settings.noise
         )
         self.used += 1
+        self.played[j] = True
 
-    def planned(self, pending: list[int]) -> FloatArray:
-        """Variances (m,) as if pending plays of candidates had been observed."""
+    def planned(self, pending: dict[int, int]) -> FloatArray:
+        """Variances (m,) as if candidates had been observed as often as they are pending."""
         variance, mean = self.variance.copy(), self.mean.copy()
         rows = np.concatenate([self.rows[: self.used], np.empty((len(pending), len(mean)))])
-        for k, j in enumerate(pending):
-            used = self.used + k
-            noise = self.settings.noise
-            _hot.observe_rows(rows, used, mean, variance, self._column(j), j, mean[j], noise)
+        for k, (j, plays) in enumerate(pending.items()):
+            noise, column = self.settings.noise / plays, self._column(j)
+            _hot.observe_rows(rows, self.used + k, mean, variance, column, j, mean[j], noise)
         return variance
 
     def _column(self, j: int) -> FloatArray:
@@ -95,6 +97,9 @@ class Region:
         self.score = math.inf
         self.ceiling = math.inf
         self.best_lower = -math.inf
+        #: How often its data has changed, and the highest bound by the fit and changes of its time.
+        self.changes = 0
+        self.bound: tuple[int, int, float] | None = None
 
     def holds(self, points: FloatArray) -> npt.NDArray[np.bool_]:
         """Which of the points (n, d) lie in it; a face belongs to the region above it."""
@@ -116,10 +121,11 @@ class Region:
 
     def split(
         self, scales: FloatArray, points: FloatArray, most: int, least: int
-    ) -> tuple[Region, Region]:
+    ) -> tuple[int, Region, Region]:
         """Cut it across its longest side, in lengthscales; `points` (P, d) are of all its data.
 
         Both halves keep all of it, so that nothing is forgotten, until they have `most` themselves.
+        Returns the side, and the halves.
         """
         axis = int(np.argmax((self.upper - self.lower) / scales))
         middle = 0.5 * (self.lower[axis] + self.upper[axis])
@@ -136,8 +142,9 @@ class Region:
             half.sites = [int(site) for site in data[inside]]
             half.around = data[outside[near]]
             half.trim(most, least)
+            half.score, half.ceiling, half.best_lower = self.score, self.ceiling, self.best_lower
             halves.append(half)
-        return halves[0], halves[1]
+        return axis, halves[0], halves[1]
 
 
 def renewal(points: int, told: int) -> int:
@@ -146,7 +153,9 @@ def renewal(points: int, told: int) -> int:
     return max(least, min(told // RENEW_PART, RENEW_LAST))
 
 
-def condition(data: Data, drawn: Settings, overall: Settings, fixed: Fixed) -> Conditioned:
+def condition(
+    data: Data, drawn: Settings, overall: Settings, fixed: Fixed, believed: bool = False
+) -> Conditioned:
     """Factorise the data under drawn settings; mean and amplitude follow from the data."""
     from scipy.linalg import cholesky, solve_triangular
 
@@ -170,7 +179,7 @@ def condition(data: Data, drawn: Settings, overall: Settings, fixed: Fixed) -> C
     misfit = float(values @ values) + float(data.within.sum()) / drawn.noise
     weight = AMPLITUDE_WEIGHT
     square = (misfit + weight * overall.amplitude**2) / (total + weight)
-    amplitude = math.sqrt(max(square, 1e-300))
+    amplitude = overall.amplitude if believed else math.sqrt(max(square, 1e-300))
     if fixed.amplitude is not None or fixed.noise_std is not None:
         amplitude = drawn.amplitude  # with τ it makes the noise that was given
     settings = replace(drawn, mean=overall.mean + shift, amplitude=amplitude)
@@ -254,6 +263,7 @@ class Conditioned:
             rows,
             used,
             max(known.upper(reach), new.upper(reach)),
+            np.arange(len(points)) < s,
         )
 
 

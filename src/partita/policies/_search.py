@@ -18,7 +18,7 @@ from partita.sites import ArmSites, BoxSites
 from ._deviations import EXPLORATION, simultaneous
 from ._proposals import BEST, Proposals
 from ._records import AROUND, MOST_DATA, Records
-from ._region import Conditioned, Region, condition, renewal
+from ._region import Conditioned, Moments, Region, condition, renewal
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -31,8 +31,10 @@ TEMPERATURE, COOLING = 1.0, 1000
 DISTINCT = 0.1
 #: Regions whose posterior is kept at once.
 WARM_REGIONS = 6
-#: Pending plays that are planned for, in a region.
-MOST_PLANNED = 64
+#: Pending points that are planned for, in a region.
+MOST_PLANNED = 128
+#: How often the highest bound is looked for, around the best means, then around what was found.
+LOOKS = 3
 
 
 class Search:
@@ -65,6 +67,7 @@ class Search:
         self.reach = simultaneous(delta, self.fit.best.scales)
         self._clock = 0
         self._turn = 0
+        self._fits = 0
 
     def anywhere(self) -> int:
         """Any site of the domain."""
@@ -118,21 +121,55 @@ class Search:
     def learn(self, fit: Fit) -> None:
         """Use other settings from now on."""
         self.fit = fit
+        self._fits += 1
         self.reach = simultaneous(self._delta, fit.best.scales)
         self.start_over()
         for region in self._records.regions:
             region.revive()
 
-    def condition(self, sites: IntArray, settings: Settings) -> Conditioned:
-        """The posterior given the values at sites, with more noise where that is needed."""
+    def condition(
+        self, sites: IntArray, settings: Settings, overall: Settings | None = None
+    ) -> Conditioned:
+        """The posterior given the values at sites, with more noise where that is needed.
+
+        Mean and amplitude are near the `overall` ones, those of the fit if not given; without noise
+        the amplitude is the overall one if given.
+        """
         data = self._records.data(sites)
+        believed = self._records.exact and overall is not None
         for extra in (1.0, 10.0, 100.0):
             try:
                 tried = settings if extra == 1.0 else _noisier(settings, extra)
-                return condition(data, tried, self.fit.best, self._fixed)
+                return condition(data, tried, overall or self.fit.best, self._fixed, believed)
             except np.linalg.LinAlgError:
                 continue
         raise NumericalError("the data could not be fitted: are values of very different sizes?")
+
+    def highest_bound(self, region: Region, settings: Settings) -> float:
+        """The highest upper bound found in a region, by its data and settings as they are.
+
+        Kept until they change. What is looked at does not depend on what was asked before, nor
+        changes what will be.
+        """
+        if region.bound is not None and region.bound[:2] == (self._fits, region.changes):
+            return region.bound[2]
+        reach = simultaneous(self._delta, settings.scales)
+        known = self.condition(region.data, settings, settings)
+        held = self._sites.scaled[np.array(region.sites, dtype=np.int64)]
+        there = known.moments_of(len(held))
+        top = there.upper(reach)
+        best = _best_of(held, there.mean, region)
+        random = np.random.default_rng(LOOKS)
+        for _ in range(LOOKS):
+            fresh = self.proposals.draw(random, region.lower, region.upper, best)
+            if not len(fresh):
+                break
+            new = known.moments_at(fresh)
+            top = max(top, new.upper(reach))
+            best = _best_of(fresh, new.mean + reach * np.sqrt(new.variance), region)
+        value = known.settings.mean + known.settings.amplitude * top
+        region.bound = self._fits, region.changes, value
+        return value
 
     # -- one region -----------------------------------------------------------------------------
 
@@ -143,13 +180,25 @@ class Search:
             if region.stale and not (math.isinf(region.score) and len(regions) > 1):
                 self.renew(region, told, pending)
         while True:
-            region = max(regions, key=lambda r: r.ceiling if probe else r.score)
+            region = max(regions, key=lambda r: r.ceiling if probe else self._promise(r, pending))
             region.used_at = self._clock = self._clock + 1
             if region.moments is not None:
                 return region
+            scored = not math.isinf(region.score)
             self.renew(region, told, pending)
-            if region.moments is not None and len(region.moments.points):
+            if scored and region.moments is not None and len(region.moments.points):
                 return region
+
+    def _promise(self, region: Region, pending: dict[int, int]) -> float:
+        """The highest index in a region, as if pending plays had been observed."""
+        moments = region.moments
+        if moments is None or len(self._records.regions) == 1:
+            return region.score
+        planned = self.planned_in(region, pending)
+        if not planned:
+            return region.score
+        index, _ = self._index(moments, EXPLORATION, planned)
+        return moments.settings.mean + moments.settings.amplitude * float(index.max())
 
     def renew(self, region: Region, told: int, pending: dict[int, int]) -> None:
         """Draw settings and candidates anew, and compute the posterior of the candidates."""
@@ -162,10 +211,7 @@ class Search:
         known = self.condition(data_sites, self.fit.draw(self._random, temperature))
         held = self._sites.scaled[data_sites[:inside]]
         there = known.moments_of(inside)
-        if inside:
-            best = held[np.argsort(-there.mean, kind="stable")[:BEST]]
-        else:
-            best = 0.5 * (region.lower + region.upper)[None, :]
+        best = _best_of(held, there.mean, region)
         fresh = self.proposals.draw(self._random, region.lower, region.upper, best)
         if not self._continuous and inside:
             words = {row.tobytes() for row in held}
@@ -195,7 +241,7 @@ class Search:
             return
         settings = moments.settings
         std = np.sqrt(moments.variance)
-        upper = moments.mean + EXPLORATION * std
+        upper, _ = self._index(moments, EXPLORATION, {})
         region.score = settings.mean + settings.amplitude * float(upper.max())
         region.ceiling = settings.mean + settings.amplitude * moments.ceiling
         s = len(moments.sites)
@@ -208,13 +254,10 @@ class Search:
         """The site to play in a region, whose mean plus so many deviations is the highest."""
         moments = region.moments
         assert moments is not None
-        variance = moments.variance
-        planned = self.planned_in(region, pending)
-        if planned:
-            variance = moments.planned(planned)
-        j = int(np.argmax(moments.mean + width * np.sqrt(variance)))
+        index, variance = self._index(moments, width, self.planned_in(region, pending))
+        j = int(np.argmax(index))
         s = len(moments.sites)
-        if j >= s and s:
+        if j >= s and s and not self._records.exact:
             row = moments.scaled[j : j + 1]
             likeness = _hot.matern(row, moments.scaled[:s], moments.settings.form)[0]
             near = int(np.argmax(likeness))
@@ -224,24 +267,44 @@ class Search:
             return int(moments.sites[j])
         return self.site_at(moments.points[j])
 
+    def _index(
+        self, moments: Moments, width: float, planned: dict[int, int]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Means plus so many deviations, (m,), and variances as if `planned` had been observed.
+
+        Where values have no noise, what has been played is left out unless nothing else is there.
+        """
+        variance = moments.planned(planned) if planned else moments.variance
+        index = moments.mean + width * np.sqrt(variance)
+        if self._records.exact:
+            done = moments.played.copy()
+            done[list(planned)] = True
+            if not done.all():
+                index[done] = -math.inf
+        return index, variance
+
     def _awaited_in(self, region: Region, pending: dict[int, int]) -> FloatArray:
         """Points (n, d) of a region that are pending and have no value yet."""
         new = [site for site in pending if site not in self._records.home]
         points = self._sites.scaled[np.array(new, dtype=np.int64)]
         return np.asarray(points[region.holds(points)][-MOST_PLANNED:])
 
-    def planned_in(self, region: Region, pending: dict[int, int]) -> list[int]:
-        """Candidates of a region with pending plays, one entry a play; the newest at most."""
+    def planned_in(self, region: Region, pending: dict[int, int]) -> dict[int, int]:
+        """How often candidates of a region are pending; of many, those of the highest index."""
         moments = region.moments
         if not pending or moments is None:
-            return []
+            return {}
         places = {row.tobytes(): j for j, row in enumerate(moments.points)}
-        found = []
+        found: dict[int, int] = {}
         for site, plays in pending.items():
             j = places.get(self._sites.scaled[site].tobytes())
             if j is not None:
-                found += [j] * plays
-        return found[-MOST_PLANNED:]
+                found[j] = found.get(j, 0) + plays
+        if len(found) > MOST_PLANNED:
+            index = moments.mean + EXPLORATION * np.sqrt(moments.variance)
+            kept = sorted(found, key=lambda j: -index[j])[:MOST_PLANNED]
+            found = {j: found[j] for j in kept}
+        return found
 
     def _cool(self) -> None:
         """Give up the posteriors of the regions used longest ago."""
@@ -250,6 +313,13 @@ class Search:
             warm.sort(key=lambda region: region.used_at)
             for region in warm[:-WARM_REGIONS]:
                 region.moments = None
+
+
+def _best_of(points: FloatArray, values: FloatArray, region: Region) -> FloatArray:
+    """The points (b, d) of the highest values, the middle of the region if there are none."""
+    if not len(points):
+        return 0.5 * (region.lower + region.upper)[None, :]
+    return points[np.argsort(-values, kind="stable")[:BEST]]
 
 
 def _noisier(settings: Settings, factor: float) -> Settings:

@@ -24,7 +24,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 #: Raised by one whenever what a policy saves changes; a policy of another version is refused.
-STATE_VERSION = 4
+STATE_VERSION = 5
 #: Norm bounds and noise constants below this, or above its inverse, are refused.
 SMALLEST_SCALE = 1e-50
 #: Values beyond this could overflow when they are squared or summed.
@@ -217,7 +217,10 @@ class Policy(ABC):
 
     def _pending_plays(self) -> dict[int, int]:
         """How often each site is pending."""
-        return {entry[0]: entry[1] for entry in self._pending_points.values()}
+        plays: dict[int, int] = {}
+        for site, count in self._pending_points.values():  # one site may be spelt in several ways
+            plays[site] = plays.get(site, 0) + count
+        return plays
 
     def _step(self) -> int:
         """The step that is played next, counted from 1, pending plays included."""

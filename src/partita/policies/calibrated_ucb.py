@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from partita.calibration import Fixed, fit
+from partita.calibration import Fixed, Settings, fit, profile
 from partita.cover import Geometry
 from partita.domains import Arms, Box, Grid
 from partita.errors import InvalidInput, NumericalError
@@ -19,8 +19,10 @@ from partita.mixed import Mixed
 from partita.noise import Noise, sub_gaussian_constant
 from partita.sites import ArmSites, BoxSites
 
-from ._fences import Fences
+from ._deviations import simultaneous
+from ._fences import Change, Fences
 from ._records import REGION_POINTS, Records
+from ._region import Region
 from ._search import Search
 from .base import (
     Policy,
@@ -52,6 +54,8 @@ FIT_POINTS = 200
 PROBES = 0.5
 #: Values told before the model is asked, if more is asked for than the first design.
 FEWEST = 3
+#: Values for each dimension, and as many more, before the fitted model can certify anything.
+CERTIFIED_FROM = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,7 @@ class CalibratedUCB(Policy):
     Bounds come from the fitted model (`guarantee == "calibrated"`): docs/calibrated.md measures how
     often they hold. Values far outside all others (by ten interquartile ranges) count as if at a
     fence, unless all values at their point are: `clipped` says how many, `outliers` can stop it.
+    Where values have no noise (those at the same points agree), no point is played twice.
     Where noise differs from place to place the model uses its average: means stay right, bounds
     are too wide where it is quiet and too narrow where it is loud.
 
@@ -138,9 +143,13 @@ class CalibratedUCB(Policy):
         self._probes = 0
         self._fences = Fences(len(self._start))
         self._warned = False
+        #: A site with one value that is too good to be believed: the next to be played.
+        self._doubted: int | None = None
         self._next_fit = len(self._start)
         #: Observations at the last fit before the first design was told in full.
         self._fitted = 0
+        #: The settings that answers come from, once the first design was told in full.
+        self._believed = self._search.fit.best
 
     # -- asking ---------------------------------------------------------------------------------
 
@@ -153,6 +162,9 @@ class CalibratedUCB(Policy):
             if self._fitted < self._told < first:  # several are under way: fit what is there
                 self._refit()
                 self._fitted = self._told
+            if self._doubted is not None:
+                site, self._doubted = self._doubted, None
+                return site, self._sites.x(site)
             probe = self._probes < PROBES * math.sqrt(max(self._told - first, 0))
             self._probes += probe
             site = self._search.choose(probe, self._told, self._pending_plays())
@@ -170,9 +182,10 @@ class CalibratedUCB(Policy):
         return self._sites.locate(points)
 
     def _record(self, site: int, value: float, asked: bool) -> None:
-        value = self._take(site, value)
+        counted = self._take(site, value)
         region = self._records.region_of(site)
-        self._search.observe(site, value)
+        if counted is not None:
+            self._search.observe(site, counted)
         self._keep_up(site)
         if region.stale and len(self._records.regions) > 1 and self._told >= len(self._start):
             self._search.look_around()
@@ -180,8 +193,9 @@ class CalibratedUCB(Policy):
     def _record_many(self, sites: IntArray, values: FloatArray) -> None:
         for site, value in zip(sites.tolist(), values.tolist(), strict=True):
             self._take(site, value)
+        for site in set(sites.tolist()):
+            self._records.region_of(site).stale = True
             self._keep_up(site)
-        self._search.start_over()
 
     def _released(self, site: int) -> None:
         pass
@@ -193,53 +207,78 @@ class CalibratedUCB(Policy):
             self._next_fit = max(
                 self._fences.seen + REFIT_STEP, int(self._fences.seen * REFIT_FACTOR)
             )
-        if len(self._records.region_of(site).sites) >= REGION_POINTS:
-            self._records.cut(self._records.home[site], self._search.fit.best.scales)
+        full = [self._records.home[site]]
+        while full:
+            number = full.pop()
+            if len(self._records.regions[number].sites) < REGION_POINTS:
+                continue
+            if self._records.cut(number, self._search.fit.best.scales):
+                full += [number, len(self._records.regions) - 1]
 
     def _refit(self) -> None:
         """Find the most likely settings."""
+        if self._fixed.noise_std is None:
+            self._records.find_noise()
+            if self._records.exact:
+                self._amend(self._fences.open())
         data = self._records.spread_out(FIT_POINTS)
         found = self._search.fit
         if float(np.ptp(data.means)) == 0.0 and float(data.within.sum()) == 0.0:
             level = replace(found.best, mean=float(data.means[0]))
             self._search.learn(replace(found, best=level))  # flat so far: nothing else to learn
+            self._believed = level
             return
         try:
             found = fit(data, found.best, self._fixed, restart=self._fences.seen < RESTART)
         except NumericalError:
             return
         self._search.learn(found)
+        self._believed = found.best
+        if self._records.exact and self._fixed.amplitude is None:
+            apart = self._records.far_apart(FIT_POINTS, found.best.scales)
+            _, square = profile(apart, found.best.scales, found.best.noise, found.best.form)
+            size = max(math.sqrt(square), found.best.amplitude)
+            self._believed = replace(found.best, amplitude=size)
 
-    def _take(self, site: int, value: float) -> float:
-        """Remember a value at a site, or the fence it is beyond; that which was remembered."""
+    def _take(self, site: int, value: float) -> float | None:
+        """Remember a value at a site, or the fence it is beyond; what it counts as, if at all."""
         if self.outliers == "keep":
             self._fences.seen += 1
             self._records.add(site, value)
             return value
         if self._fences.see(site, value):
             self._fence_first()
-        kept = self._fences.clip(site, value)
-        self._records.add(site, kept)
-        if kept != value:
-            if not self._warned:
-                self._warned = True
-                _log.warning(
-                    "a value of %g is far outside all others, and counts as %g; "
-                    "CalibratedUCB(outliers='keep') takes such values as they are",
-                    value,
-                    kept,
-                )
-            self._put_back(self._fences.confirmed(site, int(self._sites.count[site])))
-        return kept
+            self._amend(self._fences.held())
+        return self._put(site, value)
 
-    def _put_back(self, found: list[tuple[int, list[float]]]) -> None:
-        """Replace what counted as a fence by the values themselves."""
-        for site, values in found:
-            if len(values) == self._sites.count[site]:
-                self._records.forget(site)
-                for value in values:
-                    self._records.add(site, value)
-        if found:
+    def _put(self, site: int, value: float) -> float | None:
+        """Remember a value that the fences have seen; what it counts as, if at all."""
+        fences, count = self._fences, self._sites.count
+        counted = fences.clip(site, value, int(count[site]))
+        if counted is not None:
+            self._records.add(site, counted)
+        if counted == value:
+            self._amend(fences.lucky(site))
+            return counted
+        if not self._warned:
+            self._warned = True
+            _log.warning(
+                "a value lies far outside all others, and counts as less extreme; "
+                "CalibratedUCB(outliers='keep') takes such values as they are"
+            )
+        self._amend(fences.confirmed(site, int(count[site])))
+        if fences.doubted(site):
+            self._doubted = site
+        return counted
+
+    def _amend(self, changes: list[Change]) -> None:
+        """Have other values count than before."""
+        for site, before, after in changes:
+            if before is not None:
+                self._records.remove(site, before)
+            if after is not None:
+                self._records.add(site, after)
+        if changes:
             self._search.start_over()
             self._next_fit = self._fences.seen
 
@@ -248,10 +287,10 @@ class CalibratedUCB(Policy):
         first = self._fences.take_first()
         if not first:
             return
-        for site, _ in first:
+        for site in {site for site, _ in first}:
             self._records.forget(site)
         for site, value in first:
-            self._records.add(site, self._fences.clip(site, value))
+            self._put(site, value)
         self._search.start_over()
         self._next_fit = self._fences.seen
 
@@ -262,13 +301,14 @@ class CalibratedUCB(Policy):
         if not self._records.home:
             site = self._search.site_at(self._start[0])
             return Recommendation(self._sites.x(site), 0.0, -math.inf, math.inf)
-        likely = sorted(self._records.regions, key=lambda r: -r.best_lower)[:3]
+        settings = self._answering()
+        likely = sorted(self._records.regions, key=self._hope, reverse=True)[:3]
         best: tuple[float, int, float, float] | None = None
         for region in likely:
             if not region.sites:
                 continue
             sites = np.array(region.sites, dtype=np.int64)
-            known = self._search.condition(region.data, self._search.fit.best)
+            known = self._search.condition(region.data, settings, settings)
             mean, variance, _ = known.moments_at(self._sites.scaled[sites])
             std = np.sqrt(variance)
             j = int(np.argmax(mean - std))
@@ -283,15 +323,44 @@ class CalibratedUCB(Policy):
                 best = found
         assert best is not None
         _, site, mean_there, std_there = best
-        reach = self._search.reach * std_there
+        reach = simultaneous(self.delta, settings.scales) * std_there
         return Recommendation(
             self._sites.x(site), mean_there, mean_there - reach, mean_there + reach
         )
 
+    def _hope(self, region: Region) -> float:
+        """How good the best point of a region may be, roughly: by its model, or by its values."""
+        if math.isfinite(region.best_lower) and not region.stale:
+            return region.best_lower
+        return self._records.highest(region)
+
     def certificate(self) -> float:
-        """An estimate of what f(x*) − f(recommended x) can still be, by the fitted model."""
-        highest = max(region.ceiling for region in self._records.regions)
-        return max(highest - self.recommend().lower, 0.0)
+        """An estimate of what f(x*) − f(recommended x) can still be, by the fitted model.
+
+        Infinite while there are fewer than ten values for each dimension, and ten more: a model of
+        so few is easily wrong.
+        """
+        if self._told < CERTIFIED_FROM * (self.domain.dim + 1):
+            return math.inf
+        settings, answer = self._answering(), self.recommend()
+        bounds = [self._search.highest_bound(region, settings) for region in self._records.regions]
+        return max(*bounds, answer.upper) - answer.lower
+
+    def _answering(self) -> Settings:
+        """The settings that answers come from: the most likely, by what has been told."""
+        best = self._search.fit.best
+        if self._told >= len(self._start) or self._fitted == self._told:
+            return self._believed
+        data = self._records.spread_out(FIT_POINTS)
+        width = float(np.ptp(data.means))
+        if self._told >= FEWEST and width > 0:
+            try:
+                return fit(data, best, self._fixed, restart=True).best
+            except NumericalError:
+                pass
+        known = self._fixed.amplitude is not None or self._fixed.noise_std is not None
+        amplitude = best.amplitude if known or width == 0 else width
+        return replace(best, mean=float(data.means.mean()), amplitude=amplitude)
 
     def predict(self, X: npt.ArrayLike) -> Prediction:
         """Posterior and bounds at points (n, d) of the domain, under the most likely settings."""
@@ -301,18 +370,18 @@ class CalibratedUCB(Policy):
             if isinstance(self.domain, Box | Mixed)
             else (self._sites.scaled[self._sites.locate(checked)])
         )
-        n, best = len(points), self._search.fit.best
+        n, best = len(points), self._answering() if self._told else self._search.fit.best
         mean, std = np.full(n, best.mean), np.full(n, best.amplitude)
         for region in self._records.regions:
             rows = np.flatnonzero(region.holds(points))
             sites = region.data
             if not len(rows) or not len(sites):
                 continue
-            known = self._search.condition(sites, best)
+            known = self._search.condition(sites, best, best)
             there, variance, _ = known.moments_at(points[rows])
             mean[rows] = known.settings.mean + known.settings.amplitude * there
             std[rows] = known.settings.amplitude * np.sqrt(variance)
-        reach = self._search.reach * std
+        reach = simultaneous(self.delta, best.scales) * std
         return Prediction(mean, std, mean - reach, mean + reach)
 
     @property
@@ -337,7 +406,7 @@ class CalibratedUCB(Policy):
     @property
     def settings(self) -> dict[str, Any]:
         """What has been learned: lengthscales (in sides of the domain), noise, amplitude, mean."""
-        best = self._search.fit.best
+        best = self._answering() if self._told else self._search.fit.best
         return {
             "nu": best.form + 0.5,
             "lengthscales": best.scales.copy(),
