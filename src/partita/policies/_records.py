@@ -16,8 +16,8 @@ IntArray = npt.NDArray[np.int64]
 #: Points of a region at which it is cut in two, those that it knows with others around it, and how
 #: many of the latter it keeps in any case.
 REGION_POINTS, MOST_DATA, AROUND = 256, 304, 48
-#: Values have no noise if those at the same site differ by less than this part of the variance
-#: between sites, on average, at so many sites.
+#: Values at the same site agree if they differ by less than this part of the variance between
+#: sites, on average, and have no noise if that is so at so many sites.
 EXACT, EXACT_SITES = 4e-6, 3
 #: Points nearer than this to others, in lengthscales, say little more then.
 NEAR = 0.1
@@ -30,7 +30,8 @@ class Records:
 
     Attributes
     ----------
-    exact : whether values are taken to have no noise, so that one at a site says it all
+    agree : whether values at the same site have been the same so far, so that one counts for all
+    exact : whether values are taken to have no noise: they agree at several sites
     """
 
     def __init__(self, sites: ArmSites | BoxSites) -> None:
@@ -45,7 +46,8 @@ class Records:
         self._cuts: dict[int, list[tuple[int, float, int]]] = {}
         #: The number of the region of each site that has values, in the order of their first.
         self.home: dict[int, int] = {}
-        self.exact = False
+        self.agree = self.exact = False
+        self._little = 0.0
 
     def add(self, site: int, value: float) -> None:
         """Take in a value at a site."""
@@ -59,6 +61,8 @@ class Records:
         away = value - self._mean[site]
         self._mean[site] += away / sites.count[site]
         self._within[site] += away * (value - self._mean[site])
+        if self.agree and self._within[site] > sites.count[site] * self._little:
+            self.agree = self.exact = False
         if site not in self.home:
             number = self._number_at(sites.scaled[site])
             region = self.regions[number]
@@ -101,7 +105,7 @@ class Records:
     def data(self, sites: IntArray) -> Data:
         """Replicate means of sites that have values."""
         means = self._mean[sites]
-        if self.exact:
+        if self.agree:
             return Data(self._sites.scaled[sites], np.ones(len(sites)), means, np.zeros(len(sites)))
         counts = self._sites.count[sites].astype(float)
         return Data(self._sites.scaled[sites], counts, means, self._within[sites])
@@ -133,16 +137,17 @@ class Records:
     def find_noise(self) -> None:
         """See whether values at the same sites differ.
 
-        They are taken to have no noise if those at three sites or more, whose means differ, agree
-        but for a little; values that are often the same by chance, as yes and no are, do not pass.
+        If they do not, but for a little, replicates are counted once: as many values with hardly
+        any noise, less than the model can have, would make the amplitude seem small. They are taken
+        to have no noise if that is so at three sites or more whose means differ; values that are
+        often the same by chance, as yes and no are, do not pass.
         """
         played = np.array(list(self.home), dtype=np.int64)
         again = played[self._sites.count[played] > 1]
-        self.exact = False
-        if len(np.unique(self._mean[again])) >= EXACT_SITES:
-            more = float((self._sites.count[again] - 1).sum())
-            little = EXACT * float(np.var(self._mean[played]))
-            self.exact = float(self._within[again].sum()) <= more * little
+        more = float((self._sites.count[again] - 1).sum())
+        self._little = EXACT * float(np.var(self._mean[played]))
+        self.agree = float(self._within[again].sum()) <= more * self._little
+        self.exact = self.agree and len(np.unique(self._mean[again])) >= EXACT_SITES
 
     def cut(self, number: int, scales: FloatArray) -> bool:
         """Cut a region in two across its longest side, in lengthscales; whether that could be."""

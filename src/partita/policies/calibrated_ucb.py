@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections import deque
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,6 +55,8 @@ FIT_POINTS = 200
 PROBES = 0.5
 #: Values told before the model is asked, if more is asked for than the first design.
 FEWEST = 3
+#: Cancelled plays that count as pending for a while, at most.
+MOST_GIVEN_UP = 64
 #: Values for each dimension, and as many more, before the fitted model can certify anything.
 CERTIFIED_FROM = 10
 
@@ -143,6 +146,8 @@ class CalibratedUCB(Policy):
         self._probes = 0
         self._fences = Fences(len(self._start))
         self._warned = False
+        #: Sites that were cancelled and count as pending until as many values have been told.
+        self._given_up: deque[int] = deque(maxlen=MOST_GIVEN_UP)
         #: A site with one value that is too good to be believed: the next to be played.
         self._doubted: int | None = None
         self._next_fit = len(self._start)
@@ -167,8 +172,15 @@ class CalibratedUCB(Policy):
                 return site, self._sites.x(site)
             probe = self._probes < PROBES * math.sqrt(max(self._told - first, 0))
             self._probes += probe
-            site = self._search.choose(probe, self._told, self._pending_plays())
+            site = self._search.choose(probe, self._told, self._awaited())
         return site, self._sites.x(site)
+
+    def _awaited(self) -> dict[int, int]:
+        """How often each site is pending, or was given up of late."""
+        plays = self._pending_plays()
+        for site in self._given_up:
+            plays[site] = plays.get(site, 0) + 1
+        return plays
 
     def _first_site(self) -> int:
         """A point of the first design, or any point if that is used up and nothing is told."""
@@ -183,6 +195,8 @@ class CalibratedUCB(Policy):
 
     def _record(self, site: int, value: float, asked: bool) -> None:
         counted = self._take(site, value)
+        if self._given_up:
+            self._given_up.popleft()
         region = self._records.region_of(site)
         if counted is not None:
             self._search.observe(site, counted)
@@ -198,7 +212,8 @@ class CalibratedUCB(Policy):
             self._keep_up(site)
 
     def _released(self, site: int) -> None:
-        pass
+        self._given_up.append(site)
+        self._search.start_over()
 
     def _keep_up(self, site: int) -> None:
         """Fit the settings again, and cut the site's region in two, where that is due."""
