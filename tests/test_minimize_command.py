@@ -348,13 +348,13 @@ def on_a_terminal(*arguments):
 
 
 def test_a_progress_bar_on_a_terminal_which_is_wiped_at_the_end():
-    command = [*ON_X, "--evals", 12, "--", "sh", "-c", "sleep 0.1; echo {x}"]
+    command = [*ON_X, "--evals", 26, "--", "sh", "-c", "sleep 0.1; echo {x}"]
     out, shown = on_a_terminal("minimize", *command)
     assert "█" in shown
-    assert "/12" in shown
+    assert "/26" in shown
     assert "certificate" in shown
     assert shown.endswith("\r\x1b[K")
-    assert out.startswith("12 evaluations")
+    assert out.startswith("26 evaluations")
 
 
 def test_quiet_shows_nothing_on_a_terminal(capsys, monkeypatch):

@@ -462,6 +462,22 @@ def test_constraints_are_refused_each_time() -> None:
             study.optimize(objective, n_trials=1)
 
 
+def test_what_is_recommended_can_be_evaluated() -> None:
+    def mixed(trial: Any) -> float:
+        y, n = trial.suggest_float("y", 0, 1), trial.suggest_int("n", 3, 3)
+        kind = trial.suggest_categorical("kind", ["only"])
+        extra = trial.suggest_float("extra", 0, 1) if y < 0.7 else 0.5  # in some trials only
+        return (y - 0.3) ** 2 + n + 0.01 * extra + (kind != "only")
+
+    sampler = PartitaSampler(seed=0, warn_independent_sampling=False)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(mixed, n_trials=40)
+    found = sampler.recommend(study)
+    assert found.params["n"] == 3
+    assert found.params["kind"] == "only"
+    assert mixed(optuna.trial.FixedTrial(found.params)) == pytest.approx(found.mean, abs=0.02)
+
+
 def test_nothing_to_recommend_yet() -> None:
     sampler = PartitaSampler()
     with pytest.raises(InvalidInput, match="run some trials"):

@@ -16,7 +16,7 @@ import pytest
 from study_support import PLANE, SPACE, Process, asks, events, is_sound, play, value
 
 import partita as pt
-from partita.errors import InvalidInput
+from partita.errors import InvalidInput, StudyError
 from partita.study import Study, owner
 
 PAGE = Path(__file__).parent.parent / "docs" / "studies.md"
@@ -39,6 +39,44 @@ def test_a_run_with_a_study_is_the_run_without(path):
     assert kept.nfev == 25
     study = Study.open(path)
     assert (study.n_told, study.n_pending, study.n_failed) == (25, 0, 0)
+
+
+def test_another_constraint_than_it_was_made_with_is_refused(path):
+    def square(x):
+        return (x - 0.2) ** 2
+
+    line = {"x": (0.0, 1.0)}
+    pt.minimize(square, line, n_evals=20, study=path, feasible=lambda x: x < 0.5)
+    again = pt.minimize(square, line, n_evals=22, study=path, feasible=lambda x: x < 0.5)
+    assert again.nfev == 22
+    with pytest.raises(StudyError, match=r"feasible does not allow trial \d+.*it was made with"):
+        pt.minimize(square, line, n_evals=25, study=path, feasible=lambda x: x > 0.5)
+
+
+def test_a_first_point_is_evaluated_once_however_often_it_resumes(path):
+    from scipy.optimize import minimize
+
+    seen = []
+
+    def square(x):
+        seen.append(float(x[0]))
+        return float((x[0] - 0.2) ** 2)
+
+    for number in (10, 11, 12):
+        options = {"n_evals": number, "study": path}
+        minimize(square, [0.77], bounds=[(0, 1)], method=pt.scipy_method, options=options)
+    assert len(seen) == 12
+    assert seen.count(0.77) == 1
+
+
+def test_a_study_within_the_tolerance_evaluates_no_more(path):
+    def square(x):
+        return float((x[0] - 0.2) ** 2)
+
+    first = pt.minimize(square, [(0, 1)], n_evals=300, tolerance=0.5, study=path)
+    assert first.nfev < 300
+    again = pt.minimize(square, [(0, 1)], n_evals=300, tolerance=0.5, study=path)
+    assert (again.nfev, again.status) == (first.nfev, first.status)
 
 
 def test_it_resumes_with_a_larger_budget(path):

@@ -6,6 +6,7 @@ Nothing heavy is imported before a command runs.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -77,6 +78,9 @@ def guarded(command: Callable[[argparse.Namespace], int], options: argparse.Name
         return INTERRUPTED
     except PartitaError as error:
         return _refuse(str(error))
+    except BrokenPipeError:  # whoever read our output has gone: nobody is left to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except OSError as error:
         return _refuse(f"{error.filename or options.out}: {error.strerror or error}.")
 

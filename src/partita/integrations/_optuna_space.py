@@ -15,6 +15,7 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
+from optuna.study import StudyDirection
 
 from partita.errors import InvalidInput
 from partita.space import Categorical, Float, Integer, Space, Stepped
@@ -78,6 +79,22 @@ def playable(distributions: Mapping[str, BaseDistribution]) -> SearchSpace:
         for name, distribution in sorted(distributions.items())
         if parameter_of(distribution) is not None
     }
+
+
+def completed(study: Any, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of all parameters, those not given as in the best trial that has the given ones."""
+    same = [
+        trial
+        for trial in study.get_trials(deepcopy=False)
+        if trial.state.is_finished()
+        and trial.value is not None
+        and all(trial.params.get(name, value) == value for name, value in params.items())
+    ]
+    if not same:
+        return dict(params)
+    highest = study.direction == StudyDirection.MAXIMIZE
+    best = (max if highest else min)(same, key=lambda trial: trial.value)
+    return {**best.params, **params}
 
 
 class Translation:

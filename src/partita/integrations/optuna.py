@@ -28,7 +28,14 @@ except ImportError as error:
     ) from error
 
 from ._optuna_model import Model, check_settings
-from ._optuna_space import PROPOSAL, SearchSpace, Translation, check_search_space, playable
+from ._optuna_space import (
+    PROPOSAL,
+    SearchSpace,
+    Translation,
+    check_search_space,
+    completed,
+    playable,
+)
 from ._optuna_trials import Ended, TrialReader
 
 _LOGGER = logging.getLogger(__name__)
@@ -164,8 +171,9 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
             self._warned.add(param_name)
             if param_name not in self._model.translation.search_space:
                 _LOGGER.warning(
-                    "Parameter %r of trial %d is not in every trial, or its range changes: it is "
-                    "sampled by itself, by %s. Give PartitaSampler a search_space, or "
+                    "Parameter %r of trial %d is not in every trial, or its range changes, or is "
+                    "more than Partita plays (64 choices, whole numbers to 2**53): it is sampled "
+                    "by itself, by %s. Give PartitaSampler a search_space, or "
                     "warn_independent_sampling=False if this is meant.",
                     param_name,
                     trial.number,
@@ -211,10 +219,12 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         Returns
         -------
         Suggestion
-            `params`, and the objective's `mean`, `lower` and `upper` bound there.
+            `params`, and the objective's `mean`, `lower` and `upper` bound there. Parameters that
+            are not in the search space have the values of the best trial with the others.
         """
         with self._latest(study) as model:
-            return model.recommend()
+            found = model.recommend()
+        return found._replace(params=completed(study, found.params))
 
     def certificate(self, study: Any) -> float:
         """How much better than the recommended parameters any others can still be."""
@@ -230,8 +240,8 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         space = self._inferred if self._given is None else self._given
         if not space:
             raise InvalidInput(
-                "the study has no parameters that all its finished trials share: run some trials, "
-                "or give the sampler a search_space"
+                "the study has no parameters that vary and that all its finished trials share: run "
+                "some trials, or give the sampler a search_space"
             )
         with self._up_to(study, number, space):
             assert self._model is not None

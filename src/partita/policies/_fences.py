@@ -57,7 +57,6 @@ class Fences:
         self._first_sites: list[int] = []
         self._beyond: dict[int, list[_Beyond]] = {}
         self._remembered = 0
-        self._open = False
 
     @property
     def set(self) -> bool:
@@ -72,9 +71,9 @@ class Fences:
             self._recent[self.seen % FENCE_SAMPLE] = value
         self.seen += 1
         before = self.low, self.high
-        if self.seen >= FENCE_FROM and self.seen & (self.seen - 1) == 0 and not self._open:
+        if self.seen >= FENCE_FROM and self.seen & (self.seen - 1) == 0:
             self._widen()
-        if not self.set and not self._open and len(self._first_sites) < FENCE_SAMPLE:
+        if not self.set and len(self._first_sites) < FENCE_SAMPLE:
             self._first_sites.append(site)
         return (self.low, self.high) != before
 
@@ -150,10 +149,3 @@ class Fences:
                 self._remembered -= len(inside)
                 self.clipped -= len(inside)
         return found
-
-    def open(self) -> list[Change]:
-        """Take the fences away for good: what counts instead."""
-        self._open = True
-        self._first_sites = []
-        self.low, self.high = -math.inf, math.inf
-        return self.held()

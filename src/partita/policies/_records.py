@@ -64,7 +64,7 @@ class Records:
         if self.agree and self._within[site] > sites.count[site] * self._little:
             self.agree = self.exact = False
         if site not in self.home:
-            number = self._number_at(sites.scaled[site])
+            number = self.number_at(sites.scaled[site])
             region = self.regions[number]
             self.home[site] = number
             region.sites.append(site)
@@ -94,7 +94,7 @@ class Records:
         """The region of a site that has values."""
         return self.regions[self.home[site]]
 
-    def _number_at(self, point: FloatArray) -> int:
+    def number_at(self, point: FloatArray) -> int:
         """The number of the region that a point (d,) lies in."""
         number: int | None = 0
         while number is not None:

@@ -23,7 +23,7 @@ from partita.sites import ArmSites, BoxSites
 from ._deviations import simultaneous
 from ._fences import Change, Fences
 from ._records import REGION_POINTS, Records
-from ._region import Region
+from ._region import RENEW_EARLY, Region
 from ._search import Search
 from .base import (
     Policy,
@@ -148,6 +148,7 @@ class CalibratedUCB(Policy):
         self._warned = False
         #: Sites that were cancelled and count as pending until as many values have been told.
         self._given_up: deque[int] = deque(maxlen=MOST_GIVEN_UP)
+        self._cancelled = 0
         #: A site with one value that is too good to be believed: the next to be played.
         self._doubted: int | None = None
         self._next_fit = len(self._start)
@@ -213,7 +214,10 @@ class CalibratedUCB(Policy):
 
     def _released(self, site: int) -> None:
         self._given_up.append(site)
-        self._search.start_over()
+        self._cancelled += 1
+        if self._cancelled % RENEW_EARLY == 0:  # other candidates are needed
+            number = self._records.number_at(self._sites.scaled[site])
+            self._records.regions[number].stale = True
 
     def _keep_up(self, site: int) -> None:
         """Fit the settings again, and cut the site's region in two, where that is due."""
@@ -234,8 +238,6 @@ class CalibratedUCB(Policy):
         """Find the most likely settings."""
         if self._fixed.noise_std is None:
             self._records.find_noise()
-            if self._records.exact:
-                self._amend(self._fences.open())
         data = self._records.spread_out(FIT_POINTS)
         found = self._search.fit
         if float(np.ptp(data.means)) == 0.0 and float(data.within.sum()) == 0.0:

@@ -71,9 +71,10 @@ def construct(
     if missing:
         known = [name for name in KNOWN if name in given]
         raise InvalidInput(
-            f"{name_of(make)} needs {_words(missing)}, which is not known here. Known: "
-            f"{_words(['domain', *known])}. Give the rest as settings, or fix it with "
-            "functools.partial, or give it a default."
+            f"{name_of(make)} needs {_words(missing)}, not known here: give "
+            f"{_words([f'{name}=...' for name in missing])} (on the command line, "
+            f"{_words(['--' + name.replace('_', '-') for name in missing])}), or fix it with "
+            f"functools.partial. Known: {_words(['domain', *known])}."
         )
     return make(domain, **given)
 

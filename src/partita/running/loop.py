@@ -7,6 +7,7 @@ first is told first, and another point is asked for in its place, so a slow one 
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import queue
 import time
@@ -25,6 +26,8 @@ from .evaluate import Function, Outcome, evaluate, evaluate_all
 from .failures import MOST_HELD, Failures
 from .interrupts import Interrupts
 from .meter import Meter
+
+_log = logging.getLogger(__name__)
 
 #: If so many evaluations fail before any succeeds, nothing can be learned.
 HOPELESS = 20
@@ -175,20 +178,25 @@ class Run:
         ended = self.all_made()
         if ended is not None:
             return ended
-        tolerance = self.limits.tolerance
-        if tolerance is not None and self.n_told >= self._next_certificate:
-            self._next_certificate = self.n_told + max(1, self.n_told // CERTIFICATE_EVERY)
-            with self._interrupts.held():
-                certificate = self.optimizer.certificate()
-            if certificate <= tolerance:
-                return Stop(TOLERANCE, True, "The certificate is within the tolerance.")
-        return self.time_up()
+        return self.certified() or self.time_up()
 
     def all_made(self) -> Stop | None:
         """Whether there are as many values as were wanted."""
         if self.limits.n_evals is not None and self.n_told >= self.limits.n_evals:
             return Stop(DONE, True, "All evaluations were made.")
         return None
+
+    def certified(self) -> Stop | None:
+        """Whether the certificate is within the tolerance, where it is due to be looked at."""
+        tolerance = self.limits.tolerance
+        if tolerance is None or self.n_told < self._next_certificate:
+            return None
+        self._next_certificate = self.n_told + max(1, self.n_told // CERTIFICATE_EVERY)
+        with self._interrupts.held():
+            certificate = self.optimizer.certificate()
+        if certificate > tolerance:
+            return None
+        return Stop(TOLERANCE, True, "The certificate is within the tolerance.")
 
     def time_up(self) -> Stop | None:
         """Whether the time is up."""
@@ -213,6 +221,12 @@ class Run:
         with self._interrupts.held():
             del self.pending[trial.number]
             self.n_failed += 1
+            if not self.errors and not self._meter.shown:  # which counts failures
+                _log.warning(
+                    "an evaluation failed, with %s; the run goes on, and its result will say how "
+                    "many did",
+                    error_text(error),
+                )
             if len(self.errors) < KEPT_ERRORS:
                 self.errors.append(error)
             if len(self.failed_params) < KEPT_FAILURES:

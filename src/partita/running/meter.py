@@ -37,6 +37,11 @@ class Meter:
         self._next_known = self._start
         self._known = ""
 
+    @property
+    def shown(self) -> bool:
+        """Whether anybody sees it."""
+        return self._line.shown
+
     def know(self, best: Suggestion, certificate: float) -> None:
         """What is known, found out anyway."""
         if self._line.shown:

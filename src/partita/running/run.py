@@ -80,7 +80,7 @@ def optimise(
         run.checkpoints += earlier
         ours.callback(run.finish)
         try:
-            stop = run.all_made() or _first(run, f, first)
+            stop = run.all_made() or run.certified() or _first(run, f, first)
             if stop is None and executor is None:
                 stop = one_at_a_time(run, f)
             elif stop is None:
@@ -128,8 +128,8 @@ def _player(
 
 
 def _first(run: Run, f: Function, x: npt.NDArray[np.float64] | None) -> Stop | None:
-    """Evaluate a point that the user begins with, if there is one."""
-    if x is None:
+    """Evaluate a point that the user begins with, if there is one and the run is not resumed."""
+    if x is None or run.n_told:
         return None
     trial = run.expect(x)
     try:
@@ -157,8 +157,9 @@ def _result(run: Run, stop: Stop, dropped: int) -> Result:
     clipped = getattr(optimizer.policy, "clipped", 0)
     if clipped:
         message += (
-            f" {clipped:,} values far outside all others count as less extreme: "
-            "CalibratedUCB(outliers='keep') takes them as they are."
+            f" {clipped:,} value{'s' * (clipped > 1)} far outside all others "
+            f"count{'s' * (clipped == 1)} as less extreme: CalibratedUCB(outliers='keep') takes "
+            "such values as they are."
         )
     if _contradicted(optimizer, best, last.certificate):
         message += (

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from partita.errors import InvalidInput, NotPending, NumericalError
+from partita.errors import InvalidInput, NotPending, NumericalError, StudyError
 from partita.optimizer import Optimizer, Trial, as_value
 from partita.trials import FINISHED, PENDING
 
@@ -158,6 +158,7 @@ class State:
         own = optimizer._ledger.unit(trial.number)
         if own.tobytes() == unit.tobytes():
             return
+        self._check_allowed(event.trial, unit)
         optimizer.policy.cancel(own)
         hear = getattr(optimizer.policy, "expect", None)  # a policy of the user's own may lack it
         if hear is not None:
@@ -184,11 +185,21 @@ class State:
 
     def _take(self, number: int, unit: FloatArray, value: float) -> None:
         """Replay an add."""
+        self._check_allowed(number, unit)
         optimizer = self.optimizer
         optimizer.policy.tell(unit, optimizer._sign * value)
         if optimizer._ledger.append(unit, PENDING) != number:
             raise InvalidInput(f"trial {len(optimizer._ledger) - 1} comes next")
         optimizer._ledger.settle(number, FINISHED, value)
+
+    def _check_allowed(self, number: int, unit: FloatArray) -> None:
+        """Refuse a point of the log that the constraint given now does not allow."""
+        space = self.optimizer.space
+        if not space.feasible(unit[None, :])[0]:
+            raise StudyError(
+                f"feasible does not allow trial {number} of the study, at {space.decode(unit)!r}: "
+                "give the constraint that it was made with, or begin another study"
+            )
 
     def _look(self) -> None:
         """After a value: see what is known, now and then."""
