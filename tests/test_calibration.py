@@ -268,7 +268,7 @@ def test_observing_is_conditioning_afresh():
     sites = np.arange(len(data.points))
     moments = known.candidates(data.points, there, fresh, sites, room=4, reach=3.0, awaited=0)
     seen = [(2, 6.0), (11, 3.0), (2, 5.0), (10, 4.0)]
-    planned = moments.planned([j for j, _ in seen])
+    planned = moments.planned({2: 2, 11: 1, 10: 1})  # how often each is pending
     before = moments.mean.copy(), moments.variance.copy(), moments.used
     assert (planned <= before[1] + 1e-12).all()
     for j, value in seen:
@@ -322,7 +322,10 @@ def test_halves_share_out_the_sites_and_keep_the_nearest():
     points = np.concatenate([rng.random((40, 2)), [[0.5, 0.2], [1.0, 1.0], [0.0, 0.5]]])
     region = Region(np.zeros(2), np.ones(2), list(range(len(points))), np.empty(0, np.int64))
     scales = np.array([0.2, 0.7])  # the first side is the longer in lengthscales
-    halves = region.split(scales, points, 30, 5)
+    region.score, region.ceiling, region.best_lower = 3.0, 4.0, 2.0
+    axis, *halves = region.split(scales, points, 30, 5)
+    assert axis == 0
+    assert [(h.score, h.ceiling, h.best_lower) for h in halves] == [(3.0, 4.0, 2.0)] * 2
     assert [h.upper[0] for h in halves] == [0.5, 1.0]
     assert sorted(halves[0].sites + halves[1].sites) == list(range(len(points)))
     assert 40 in halves[1].sites  # on the face

@@ -165,8 +165,8 @@ def test_one_dimension_is_a_curve_with_its_band_and_cells():
 
 def test_otherwise_slices_through_the_answer(named):
     figure = named.plot()
-    assert labels(figure)[2:] == ["rate", "depth", "kind", "on"]  # not what is fixed
-    kind = figure.axes[4]
+    assert labels(figure)[1:] == ["rate", "depth", "kind", "on"]  # not what is fixed
+    kind = figure.axes[3]
     ticks = [tick.get_text() for tick in kind.get_xticklabels()]
     assert ticks == ["linear", "tree", "a very long n…"]
     others = {name: v for name, v in named.params.items() if name != "kind"}
@@ -181,7 +181,7 @@ def test_many_parameters_show_those_that_matter():
         {f"p{i}": (0, 1) for i in range(18)},
         n_evals=80,
     )
-    shown = labels(result.plot())[2:]
+    shown = labels(result.plot())[1:]  # no certificate from so few values
     assert len(shown) == 12
     assert "p3" in shown
 
@@ -217,7 +217,7 @@ def test_failures_are_crosses():
         return float(x[0])
 
     for space in ([(0, 1)], [(0, 1), (0, 2)]):
-        result = maximize(f, space, n_evals=20)
+        result = maximize(f, space, n_evals=40)
         failed = np.array(result.history.failed_params)
         assert len(failed) == result.nfail > 0
         assert (failed[:, 0] > 0.7).all()

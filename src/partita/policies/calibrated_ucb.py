@@ -208,7 +208,6 @@ class CalibratedUCB(Policy):
     def _record_many(self, sites: IntArray, values: FloatArray) -> None:
         for site, value in zip(sites.tolist(), values.tolist(), strict=True):
             self._take(site, value)
-        for site in set(sites.tolist()):
             self._records.region_of(site).stale = True
             self._keep_up(site)
 
