@@ -154,10 +154,13 @@ def test_fences_are_the_same_for_bulk_tells():
     for x, y in zip(X, Y, strict=True):
         one.tell(x, y)
     many.tell(X, Y)
-    assert many._fences.set
-    assert (one._fences.low, one._fences.high) == (many._fences.low, many._fences.high)
+    assert many._intake.fences.set
+    assert (one._intake.fences.low, one._intake.fences.high) == (
+        many._intake.fences.low,
+        many._intake.fences.high,
+    )
     assert one.clipped == many.clipped == 3
-    low, high = many._fences.low, many._fences.high
+    low, high = many._intake.fences.low, many._intake.fences.high
     assert (
         np.ptp(np.delete(Y, [5, 100, 200])) < high - low < 100 * np.ptp(np.delete(Y, [5, 100, 200]))
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections import deque
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ from partita.noise import Noise, sub_gaussian_constant
 from partita.sites import ArmSites, BoxSites
 
 from ._deviations import simultaneous
-from ._fences import Change, Fences
+from ._intake import Intake
 from ._records import REGION_POINTS, Records
 from ._region import RENEW_EARLY, Region
 from ._search import Search
@@ -36,8 +35,6 @@ from .base import (
     check_scale,
     check_seed,
 )
-
-_log = logging.getLogger(__name__)
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -144,13 +141,10 @@ class CalibratedUCB(Policy):
         self._start = self._first_design()
         self._asked = 0
         self._probes = 0
-        self._fences = Fences(len(self._start))
-        self._warned = False
+        self._intake = Intake(self._sites, self._records, len(self._start), self.outliers == "keep")
         #: Sites that were cancelled and count as pending until as many values have been told.
         self._given_up: deque[int] = deque(maxlen=MOST_GIVEN_UP)
         self._cancelled = 0
-        #: A site with one value that is too good to be believed: the next to be played.
-        self._doubted: int | None = None
         self._next_fit = len(self._start)
         #: Observations at the last fit before the first design was told in full.
         self._fitted = 0
@@ -168,9 +162,9 @@ class CalibratedUCB(Policy):
             if self._fitted < self._told < first:  # several are under way: fit what is there
                 self._refit()
                 self._fitted = self._told
-            if self._doubted is not None:
-                site, self._doubted = self._doubted, None
-                return site, self._sites.x(site)
+            doubted = self._intake.take_doubted()
+            if doubted is not None:
+                return doubted, self._sites.x(doubted)
             probe = self._probes < PROBES * math.sqrt(max(self._told - first, 0))
             self._probes += probe
             site = self._search.choose(probe, self._told, self._awaited())
@@ -218,12 +212,20 @@ class CalibratedUCB(Policy):
             number = self._records.number_at(self._sites.scaled[site])
             self._records.regions[number].stale = True
 
+    def _take(self, site: int, value: float) -> float | None:
+        """Remember a value at a site; what it counts as, if at all."""
+        counted, amended = self._intake.take(site, value)
+        if amended:
+            self._search.start_over()
+            self._next_fit = self._intake.seen
+        return counted
+
     def _keep_up(self, site: int) -> None:
         """Fit the settings again, and cut the site's region in two, where that is due."""
-        if self._fences.seen >= self._next_fit:
+        if self._intake.seen >= self._next_fit:
             self._refit()
             self._next_fit = max(
-                self._fences.seen + REFIT_STEP, int(self._fences.seen * REFIT_FACTOR)
+                self._intake.seen + REFIT_STEP, int(self._intake.seen * REFIT_FACTOR)
             )
         full = [self._records.home[site]]
         while full:
@@ -245,7 +247,7 @@ class CalibratedUCB(Policy):
             self._believed = level
             return
         try:
-            found = fit(data, found.best, self._fixed, restart=self._fences.seen < RESTART)
+            found = fit(data, found.best, self._fixed, restart=self._intake.seen < RESTART)
         except NumericalError:
             return
         self._search.learn(found)
@@ -255,60 +257,6 @@ class CalibratedUCB(Policy):
             _, square = profile(apart, found.best.scales, found.best.noise, found.best.form)
             size = max(math.sqrt(square), found.best.amplitude)
             self._believed = replace(found.best, amplitude=size)
-
-    def _take(self, site: int, value: float) -> float | None:
-        """Remember a value at a site, or the fence it is beyond; what it counts as, if at all."""
-        if self.outliers == "keep":
-            self._fences.seen += 1
-            self._records.add(site, value)
-            return value
-        if self._fences.see(site, value):
-            self._fence_first()
-            self._amend(self._fences.held())
-        return self._put(site, value)
-
-    def _put(self, site: int, value: float) -> float | None:
-        """Remember a value that the fences have seen; what it counts as, if at all."""
-        fences, count = self._fences, self._sites.count
-        counted = fences.clip(site, value, int(count[site]))
-        if counted is not None:
-            self._records.add(site, counted)
-        if counted == value:
-            self._amend(fences.lucky(site))
-            return counted
-        if not self._warned:
-            self._warned = True
-            _log.warning(
-                "a value lies far outside all others, and counts as less extreme; "
-                "CalibratedUCB(outliers='keep') takes such values as they are"
-            )
-        self._amend(fences.confirmed(site, int(count[site])))
-        if fences.doubted(site):
-            self._doubted = site
-        return counted
-
-    def _amend(self, changes: list[Change]) -> None:
-        """Have other values count than before."""
-        for site, before, after in changes:
-            if before is not None:
-                self._records.remove(site, before)
-            if after is not None:
-                self._records.add(site, after)
-        if changes:
-            self._search.start_over()
-            self._next_fit = self._fences.seen
-
-    def _fence_first(self) -> None:
-        """Put the values that came before the first fences within them, too."""
-        first = self._fences.take_first()
-        if not first:
-            return
-        for site in {site for site, _ in first}:
-            self._records.forget(site)
-        for site, value in first:
-            self._put(site, value)
-        self._search.start_over()
-        self._next_fit = self._fences.seen
 
     # -- answers --------------------------------------------------------------------------------
 
@@ -403,7 +351,7 @@ class CalibratedUCB(Policy):
     @property
     def clipped(self) -> int:
         """How many values were far outside all others, and count as less extreme."""
-        return self._fences.clipped
+        return self._intake.clipped
 
     @property
     def cover(self) -> list[RegionView]:
