@@ -2,13 +2,14 @@
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
 from partita import calibration
-from partita.calibration import Data, Fixed, Settings, fit, profile
+from partita.calibration import EXACT_NOISE, Data, Fixed, Settings, first_settings, fit, profile
 from partita.kernels import Matern
 from partita.policies import _region
 from partita.policies._proposals import Proposals
@@ -256,6 +257,16 @@ def test_the_regions_mean_and_amplitude_are_the_most_likely_with_their_priors():
     misfit = residual @ inverse @ residual + data.within.sum() / 0.2
     square = (misfit + 10.0 * 2.0**2) / (data.counts.sum() + 10.0)
     assert (got.mean, got.amplitude) == pytest.approx((4.0 + shift, math.sqrt(square)))
+
+
+def test_what_is_known_to_be_exact_is_rough_not_noisy():
+    x = np.linspace(0, 1, 40)[:, None]
+    data = Data(x, np.ones(40), np.sin(60 * x[:, 0]) + np.cos(47 * x[:, 0]), np.zeros(40))
+    start = replace(first_settings(1, Fixed()), noise=1.0)
+    found = fit(data, start, Fixed(), exact=True).best
+    assert found.noise <= EXACT_NOISE * (1 + 1e-9)
+    assert found.scales[0] < 0.2
+    assert fit(data, start, Fixed()).best.noise > 0.1  # from there, it is taken for noise
 
 
 def test_observing_is_conditioning_afresh():

@@ -25,6 +25,8 @@ FORMS = (1, 2)
 #: Bounds of the lengthscales, in sides of the domain, and of the noise ratio τ.
 SHORTEST, LONGEST = 0.01, 10.0
 LEAST_NOISE, MOST_NOISE = 1e-6, 1e4
+#: The most that τ can be where values are known to have no noise.
+EXACT_NOISE = 1e-4
 #: Weak priors, normal in the logarithm: their middle and spread.
 SCALE_PRIOR = (math.log(0.5), 0.7)
 NOISE_PRIOR = (math.log(0.05), 3.0)
@@ -113,11 +115,16 @@ class Fit:
         return replace(self.best, scales=scales, noise=noise, amplitude=amplitude)
 
 
-def fit(data: Data, start: Settings, fixed: Fixed, restart: bool = False) -> Fit:
-    """Maximise the marginal likelihood with weak priors, from `start` and, if asked, afresh."""
+def fit(
+    data: Data, start: Settings, fixed: Fixed, restart: bool = False, exact: bool = False
+) -> Fit:
+    """Maximise the marginal likelihood with weak priors, from `start` and, if asked, afresh.
+
+    Data that are `exact` have hardly any noise: what looks like it is a rough function.
+    """
     from scipy.optimize import minimize
 
-    posterior = _Posterior(data, fixed)
+    posterior = _Posterior(data, fixed, EXACT_NOISE if exact else MOST_NOISE)
     starts = [start.vector]
     if restart:
         starts.append(np.append(np.full(data.points.shape[1], math.log(0.3)), math.log(0.1)))
@@ -146,8 +153,9 @@ def fit(data: Data, start: Settings, fixed: Fixed, restart: bool = False) -> Fit
 class _Posterior:
     """The negative log posterior of the settings, mean and amplitude at their best."""
 
-    def __init__(self, data: Data, fixed: Fixed) -> None:
+    def __init__(self, data: Data, fixed: Fixed, most_noise: float = MOST_NOISE) -> None:
         self._data = data
+        self._most_noise = most_noise
         self._fixed = fixed
         self._total = float(data.counts.sum())
         self._within = float(data.within.sum())
@@ -179,15 +187,16 @@ class _Posterior:
     def bounds(self) -> list[tuple[float, float]]:
         """Where the search may look."""
         limits = [(math.log(SHORTEST), math.log(LONGEST))] * (len(self._given) - 1)
-        limits.append((math.log(LEAST_NOISE), math.log(MOST_NOISE)))
+        limits.append((math.log(LEAST_NOISE), math.log(self._most_noise)))
         return [
             limit if free else (float(given), float(given))
             for limit, free, given in zip(limits, self._free, self._given, strict=True)
         ]
 
     def settled(self, vector: FloatArray) -> FloatArray:
-        """A vector with what the user fixed put in."""
-        return np.where(self._free, vector, self._given)
+        """A vector with what the user fixed put in, and no more noise than may be."""
+        limited = np.append(vector[:-1], min(vector[-1], math.log(self._most_noise)))
+        return np.where(self._free, limited, self._given)
 
     def _square(self, best: float, noise: float) -> float:
         """The amplitude's square: given, or by the given noise, or the most likely."""

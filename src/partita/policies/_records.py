@@ -17,8 +17,8 @@ IntArray = npt.NDArray[np.int64]
 #: many of the latter it keeps in any case.
 REGION_POINTS, MOST_DATA, AROUND = 256, 304, 48
 #: Values at the same site agree if they differ by less than this part of the variance between
-#: sites, on average, and have no noise if that is so at so many sites.
-EXACT, EXACT_SITES = 4e-6, 3
+#: sites, on average. They have no noise if that is so for so many replicates, and sites.
+EXACT, EXACT_AGAIN, EXACT_SITES = 4e-6, 3, 4
 #: Points nearer than this to others, in lengthscales, say little more then.
 NEAR = 0.1
 #: A region narrower than this, in sides of the domain, is not cut.
@@ -139,15 +139,16 @@ class Records:
 
         If they do not, but for a little, replicates are counted once: as many values with hardly
         any noise, less than the model can have, would make the amplitude seem small. They are taken
-        to have no noise if that is so at three sites or more whose means differ; values that are
-        often the same by chance, as yes and no are, do not pass.
+        to have no noise if there are several replicates and no two sites have the same mean: values
+        that are often the same by chance, as yes and no are, do not pass.
         """
         played = np.array(list(self.home), dtype=np.int64)
         again = played[self._sites.count[played] > 1]
         more = float((self._sites.count[again] - 1).sum())
         self._little = EXACT * float(np.var(self._mean[played]))
         self.agree = float(self._within[again].sum()) <= more * self._little
-        self.exact = self.agree and len(np.unique(self._mean[again])) >= EXACT_SITES
+        differ = len(np.unique(self._mean[played])) == len(played) >= EXACT_SITES
+        self.exact = self.agree and more >= EXACT_AGAIN and differ
 
     def cut(self, number: int, scales: FloatArray) -> bool:
         """Cut a region in two across its longest side, in lengthscales; whether that could be."""

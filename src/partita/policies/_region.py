@@ -240,15 +240,17 @@ class Conditioned:
         room: int,
         reach: float,
         awaited: int,
+        uncertain: bool = False,
     ) -> Moments:
         """Posterior of candidates, those `held` (s, d) as `known` and `fresh` ones (f, d).
 
         Those of the highest index are kept, and there is room for more observations. The others
         would have to overtake them within as many. Bounds are `reach` standard deviations away.
-        The last of the fresh ones, so many as are `awaited`, are pending and kept in any case.
+        The last of the fresh ones, so many as are `awaited`, are pending and kept in any case, and
+        so are the most `uncertain` if asked for.
         """
         new = self.moments_at(fresh)
-        of_held, of_fresh = _highest(known, new, reach, awaited)
+        of_held, of_fresh = _highest(known, new, reach, awaited, uncertain)
         points = np.concatenate([held[of_held], fresh[of_fresh]])
         used, s = len(known.rows), len(of_held)
         rows = np.empty((used + room, len(points)))
@@ -268,7 +270,7 @@ class Conditioned:
 
 
 def _highest(
-    held: PointMoments, fresh: PointMoments, reach: float, awaited: int
+    held: PointMoments, fresh: PointMoments, reach: float, awaited: int, uncertain: bool
 ) -> tuple[IntArray, IntArray]:
     """Numbers of the candidates to keep, of both kinds, in their order."""
     mean = np.concatenate([held.mean, fresh.mean])
@@ -278,6 +280,7 @@ def _highest(
     best = np.argpartition(-mean - EXPLORATION * std, KEPT)[:KEPT]
     open_ = np.argpartition(-mean - reach * std, KEPT_OPEN)[:KEPT_OPEN]
     last = np.arange(len(mean) - awaited, len(mean))
-    kept = np.unique(np.concatenate([best, open_, last]))
+    most = np.argpartition(-std, KEPT_OPEN)[:KEPT_OPEN] if uncertain else last
+    kept = np.unique(np.concatenate([best, open_, last, most]))
     s = int(np.searchsorted(kept, len(held.mean)))
     return kept[:s], kept[s:] - len(held.mean)

@@ -33,6 +33,9 @@ DISTINCT = 0.1
 WARM_REGIONS = 6
 #: Pending points that are planned for, in a region.
 MOST_PLANNED = 128
+#: Without noise, once the index promises less than this part of the amplitude, one play in so many
+#: goes where least is known: the model may be wrong, and there is no other use for it.
+SETTLED, EXPLORE_EVERY = 1e-2, 4
 #: How often the highest bound is looked for, around the best means, then around what was found.
 LOOKS = 3
 
@@ -68,6 +71,7 @@ class Search:
         self._clock = 0
         self._turn = 0
         self._fits = 0
+        self._settled = 0
 
     def anywhere(self) -> int:
         """Any site of the domain."""
@@ -85,6 +89,10 @@ class Search:
         `told` values have come, and `pending` says how often sites are awaited.
         """
         region = self._best_region(probe, told, pending)
+        if self._records.exact and not probe and self._is_settled(region):
+            self._settled += 1
+            if self._settled % EXPLORE_EVERY == 0:
+                return self._choice(self._any_region(told, pending), math.inf, pending)
         return self._choice(region, self.reach if probe else EXPLORATION, pending)
 
     def observe(self, site: int, value: float) -> None:
@@ -189,6 +197,23 @@ class Search:
             if scored and region.moments is not None and len(region.moments.points):
                 return region
 
+    def _is_settled(self, region: Region) -> bool:
+        """Whether nothing much can be gained any more, by the index."""
+        moments = region.moments
+        assert moments is not None
+        best = moments.mean[moments.played].max(initial=-math.inf)
+        index, _ = self._index(moments, EXPLORATION, {})
+        return bool(index.max() - best < SETTLED)
+
+    def _any_region(self, told: int, pending: dict[int, int]) -> Region:
+        """The region of a point drawn from the whole domain, ready to play."""
+        number = self._records.number_at(self.proposals.anywhere(self._random))
+        region = self._records.regions[number]
+        region.used_at = self._clock = self._clock + 1
+        if region.moments is None or region.stale:
+            self.renew(region, told, pending)
+        return region
+
     def _promise(self, region: Region, pending: dict[int, int]) -> float:
         """The highest index in a region, as if pending plays had been observed."""
         moments = region.moments
@@ -213,7 +238,7 @@ class Search:
         there = known.moments_of(inside)
         best = _best_of(held, there.mean, region)
         fresh = self.proposals.draw(self._random, region.lower, region.upper, best)
-        if not self._continuous and inside:
+        if inside and (self._records.exact or not self._continuous):
             words = {row.tobytes() for row in held}
             fresh = np.array([row for row in fresh if row.tobytes() not in words])
             fresh = fresh.reshape(-1, held.shape[1])
@@ -227,6 +252,7 @@ class Search:
             room=renewal(inside, told),
             reach=self.reach,
             awaited=len(awaited),
+            uncertain=self._records.exact,
         )
         region.stale = False
         self._score(region)
@@ -272,10 +298,12 @@ class Search:
     ) -> tuple[FloatArray, FloatArray]:
         """Means plus so many deviations, (m,), and variances as if `planned` had been observed.
 
+        The deviations alone, if those are infinitely many.
         Where values have no noise, what has been played is left out unless nothing else is there.
         """
         variance = moments.planned(planned) if planned else moments.variance
-        index = moments.mean + width * np.sqrt(variance)
+        std = np.sqrt(variance)
+        index = std if math.isinf(width) else moments.mean + width * std
         if self._records.exact:
             done = moments.played.copy()
             done[list(planned)] = True

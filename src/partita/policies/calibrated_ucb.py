@@ -247,7 +247,8 @@ class CalibratedUCB(Policy):
             self._believed = level
             return
         try:
-            found = fit(data, found.best, self._fixed, restart=self._intake.seen < RESTART)
+            restart, exact = self._intake.seen < RESTART, self._records.exact
+            found = fit(data, found.best, self._fixed, restart, exact)
         except NumericalError:
             return
         self._search.learn(found)
