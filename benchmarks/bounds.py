@@ -2,6 +2,7 @@
 
     python benchmarks/bounds.py                      20 runs of 1,000 evaluations a problem
     python benchmarks/bounds.py --runs 5 --problems branin rkhs-2 --jobs 2
+    python benchmarks/bounds.py --noise none         the same functions without noise
 
 With delta = 0.1 each bound is meant to hold nine times in ten. *answer*: f at the recommended point
 lies between its bounds. *certificate*: the recommended point is no farther below the optimum than
@@ -22,6 +23,8 @@ import partita as pt
 CHECKPOINTS = (100, 300, 1_000)
 #: Random points at which the bounds of `predict` are checked.
 ANYWHERE = 200
+#: What --noise calls values without any.
+NONE = "none"
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ class Check:
 
 
 def run(name: str, noise: str, seed: int, evaluations: int) -> list[Check]:
-    problem = problems.build(name, noise, seed)
+    problem = problems.build(name, "tenth" if noise == NONE else noise, seed)
+    half_width = 0.0 if noise == NONE else problem.half_width
     policy = pt.CalibratedUCB(unit_box(problem), seed=seed)
     random = np.random.default_rng([seed, 17])
     points = random.random((ANYWHERE, problem.dim))
@@ -47,7 +51,7 @@ def run(name: str, noise: str, seed: int, evaluations: int) -> list[Check]:
     checks = []
     for t in range(1, evaluations + 1):
         x = policy.ask()
-        noisy = problem.function(x[None, :])[0] + problem.half_width * random.uniform(-1, 1)
+        noisy = problem.function(x[None, :])[0] + half_width * random.uniform(-1, 1)
         policy.tell(x, float(noisy))
         if t in CHECKPOINTS:
             answer, certificate = policy.recommend(), policy.certificate()
@@ -99,7 +103,9 @@ def main() -> None:
     )
     parser.add_argument("--runs", type=int, default=20, help="seeds a problem")
     parser.add_argument("--problems", nargs="+", default=list(problems.NAMES))
-    parser.add_argument("--noise", nargs="+", default=list(problems.NOISES))
+    parser.add_argument(
+        "--noise", nargs="+", choices=(*problems.NOISES, NONE), default=list(problems.NOISES)
+    )
     parser.add_argument("--evaluations", type=int, default=max(CHECKPOINTS))
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
@@ -113,6 +119,9 @@ def main() -> None:
     print(table(checks))
     ratio = [c.certified / max(c.regret, 1e-3) for c in checks if c.told == max(CHECKPOINTS)]
     print(f"\n{options.runs} runs each; certificate over regret, median: {np.median(ratio):.1f}")
+    for t in sorted({check.told for check in checks}):
+        lost = np.mean([check.regret for check in checks if check.told == t])
+        print(f"regret of the answer after {t:,}, a part of uniform sampling's: {lost:.4f}")
 
 
 if __name__ == "__main__":
