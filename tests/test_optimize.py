@@ -640,6 +640,18 @@ def test_the_message_says_how_many_values_were_taken_for_accidents():
     assert "far outside" not in kept.message
 
 
+def test_a_function_of_the_wrong_arguments_is_told_how_it_is_called():
+    with pytest.raises(EvaluationFailed, match=r"called with them as keywords, as in f\(lr=0.1"):
+        pt.minimize(lambda params: params["a"], {"a": (0, 1)}, n_evals=5)
+
+
+def test_an_executor_that_was_shut_down_is_named():
+    pool = ThreadPoolExecutor(2)
+    pool.shutdown()
+    with pytest.raises(EvaluationFailed, match="had been shut down: give one that runs"):
+        pt.minimize(lambda x: 1.0, [(0, 1)], n_evals=5, executor=pool)
+
+
 def test_the_first_failure_is_logged_and_no_other(caplog):
     def f(x):
         if x[0] < 0.5:

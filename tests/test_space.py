@@ -114,6 +114,7 @@ def test_bounds_of_one_number_hold_for_all():
         ({"p": (0, 9, 0.5, "int")}, "0.5 is not a whole number"),
         ({"p": (0, 9, -1)}, "positive step of at most the range, 9"),
         ({"p": (0, 9, 10)}, "positive step of at most the range, 9"),
+        ({"p": (16, 32, 64)}, r"choices are a list, \[16, 32, 64\]"),
         ({"p": (0, 9, 0, "int")}, "step of at least 1"),
         ({"p": (1, 9, 2, "log")}, "not both"),
         ({"p": (1, 9, 2, "int", "log")}, "not both"),

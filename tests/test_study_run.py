@@ -69,6 +69,14 @@ def test_a_first_point_is_evaluated_once_however_often_it_resumes(path):
     assert seen.count(0.77) == 1
 
 
+@pytest.mark.parametrize("name", ["sqlite:///tune.db", ":memory:"])
+def test_what_is_no_file_is_refused(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StudyError, match="is no file: give the name of one"):
+        pt.minimize(lambda x: 1.0, [(0, 1)], n_evals=5, study=name)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_study_within_the_tolerance_evaluates_no_more(path):
     def square(x):
         return float((x[0] - 0.2) ** 2)

@@ -348,7 +348,8 @@ def _as_float(value: Any) -> float:
         except Exception:  # an object of the user's, such as a tensor of several numbers
             pass
     raise InvalidInput(
-        f"the value is {value!r}: give one number, or cancel the trial if its evaluation failed"
+        f"the value is {value!r}: give one number; if the evaluation failed, cancel the trial, or "
+        "let the function raise"
     )
 
 

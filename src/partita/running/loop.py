@@ -361,4 +361,11 @@ def _hint(error: BaseException) -> str:
             ". Processes need a function defined at the top of a module, not a lambda or one "
             "inside a function"
         )
+    if "keyword argument" in text or "positional argument" in text:
+        return (
+            ". A function of named parameters is called with them as keywords, as in f(lr=0.1, "
+            "depth=3); of a list of bounds, with one array"
+        )
+    if "after shutdown" in text:
+        return ". The executor had been shut down: give one that runs"
     return ". Call your function once by hand to see it"

@@ -71,4 +71,9 @@ def _from_tuple(spec: tuple[Any, ...]) -> Parameter:
         return Float(low, high, "log" in words)
     if "log" in words:
         raise InvalidInput(f'{spec!r}: give a step or "log", not both')
-    return Stepped(low, high, step)
+    try:
+        return Stepped(low, high, step)
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"{error}. Three numbers are (low, high, step); choices are a list, {list(spec)!r}"
+        ) from None

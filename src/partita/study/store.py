@@ -200,6 +200,8 @@ class Store:
                 f"there is no study {self.path}: check the name, or begin one, with a "
                 "space or by `partita create`"
             )
+        if str(self.path).startswith(("sqlite:", ":memory:")):
+            raise StudyError(f"{self.path} is no file: give the name of one, such as tune.db")
         if self.path.is_dir():
             raise StudyError(f"{self.path} is a folder: give the name of a file, such as tune.db")
         if 0 < _size(self.path) < SMALLEST:
