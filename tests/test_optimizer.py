@@ -175,7 +175,7 @@ def test_whole_numbers_and_truths_are_values(given, number):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (None, "None: give one number, or cancel"),
+        (None, "None: give one number; if the evaluation failed, cancel"),
         ("1.0", "'1.0'"),
         (np.str_("1.0"), "1.0"),
         (b"1", "b'1'"),

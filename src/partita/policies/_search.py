@@ -83,13 +83,14 @@ class Search:
             return self._sites.register(unit)
         return self.proposals.arm(unit)
 
-    def choose(self, probe: bool, told: int, pending: dict[int, int]) -> int:
+    def choose(self, probe: bool, told: int, pending: dict[int, int], explore: bool = True) -> int:
         """The site of the highest index, for a probe of the highest bound.
 
-        `told` values have come, and `pending` says how often sites are awaited.
+        `told` values have come, and `pending` says how often sites are awaited. Where least is
+        known is gone to, without noise, only to `explore`.
         """
         region = self._best_region(probe, told, pending)
-        if self._records.exact and not probe and self._is_settled(region):
+        if explore and self._records.exact and not probe and self._is_settled(region):
             self._settled += 1
             if self._settled % EXPLORE_EVERY == 0:
                 return self._choice(self._any_region(told, pending), math.inf, pending)

@@ -167,7 +167,8 @@ class CalibratedUCB(Policy):
                 return doubted, self._sites.x(doubted)
             probe = self._probes < PROBES * math.sqrt(max(self._told - first, 0))
             self._probes += probe
-            site = self._search.choose(probe, self._told, self._awaited())
+            explore = not self._cancelled  # where evaluations fail, least is known
+            site = self._search.choose(probe, self._told, self._awaited(), explore)
         return site, self._sites.x(site)
 
     def _awaited(self) -> dict[int, int]:
