@@ -9,7 +9,6 @@ import argparse
 import contextlib
 import json
 import math
-import os
 import shlex
 import signal
 import sys
@@ -114,9 +113,10 @@ def run(options: argparse.Namespace) -> int:
         return _nothing("stopped before any evaluation was done.", INTERRUPTED)
     except PartitaError as error:
         return _nothing(" ".join(str(error).split()), REFUSED)
-    except BrokenPipeError:  # whoever read our output has gone: nobody is left to tell
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
+    except BrokenPipeError:
+        from .experiments.command import unheard
+
+        return unheard()
     except OSError as error:
         return _nothing(f"{error.filename or 'the result'}: {error.strerror or error}.", FAILED)
 

@@ -78,11 +78,16 @@ def guarded(command: Callable[[argparse.Namespace], int], options: argparse.Name
         return INTERRUPTED
     except PartitaError as error:
         return _refuse(str(error))
-    except BrokenPipeError:  # whoever read our output has gone: nobody is left to tell
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+    except BrokenPipeError:
+        return unheard()
     except OSError as error:
         return _refuse(f"{error.filename or options.out}: {error.strerror or error}.")
+
+
+def unheard() -> int:
+    """The exit code once whoever read our output has gone: nobody is left to tell."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1
 
 
 def _refuse(message: str) -> int:

@@ -336,7 +336,7 @@ class CalibratedUCB(Policy):
             if isinstance(self.domain, Box | Mixed)
             else (self._sites.scaled[self._sites.locate(checked)])
         )
-        n, best = len(points), self._answering() if self._told else self._search.fit.best
+        n, best = len(points), self._answering()
         mean, std = np.full(n, best.mean), np.full(n, best.amplitude)
         for region in self._records.regions:
             rows = np.flatnonzero(region.holds(points))
@@ -372,7 +372,7 @@ class CalibratedUCB(Policy):
     @property
     def settings(self) -> dict[str, Any]:
         """What has been learned: lengthscales (in sides of the domain), noise, amplitude, mean."""
-        best = self._answering() if self._told else self._search.fit.best
+        best = self._answering()
         return {
             "nu": best.form + 0.5,
             "lengthscales": best.scales.copy(),

@@ -70,10 +70,11 @@ def construct(
     ]
     if missing:
         known = [name for name in KNOWN if name in given]
+        flags = ["--" + name.replace("_", "-") for name in missing if name in KNOWN]
+        options = f" (on the command line, {_words(flags)})" if flags else ""
         raise InvalidInput(
             f"{name_of(make)} needs {_words(missing)}, not known here: give "
-            f"{_words([f'{name}=...' for name in missing])} (on the command line, "
-            f"{_words(['--' + name.replace('_', '-') for name in missing])}), or fix it with "
+            f"{_words([f'{name}=...' for name in missing])}{options}, or fix it with "
             f"functools.partial. Known: {_words(['domain', *known])}."
         )
     return make(domain, **given)
