@@ -182,6 +182,64 @@ def test_failures_are_counted_and_one_does_not_lose_its_batch():
     assert "OSError: disk" in result.message
 
 
+class Careless(Threads):
+    """Evaluates, and then loses the outcomes of some tasks: their futures get an error instead."""
+
+    def __init__(self, error, loses):
+        super().__init__(1)
+        self._error, self._loses = error, loses
+        self.submitted = 0
+
+    def submit(self, fn, /, *args, **kwargs):
+        self.submitted += 1
+        if self._loses(self.submitted):
+            return super().submit(self._lose, fn, *args)
+        return super().submit(fn, *args, **kwargs)
+
+    def _lose(self, fn, /, *args):
+        fn(*args)
+        raise self._error
+
+
+class GaveUp(Exception):
+    """What an executor says of a task that it tried often enough."""
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_outcomes_lost_on_the_way_are_evaluated_again(batch):
+    # What Dask does when the worker that has a result dies while it is fetched.
+    lost = ValueError("not enough values to unpack (expected 3, got 1)")
+    with Careless(lost, lambda number: number % 5 == 0) as executor:
+        result = maximize(
+            lambda x: float(x[0]), [(0, 1)], n_evals=30, executor=executor, in_flight=3, batch=batch
+        )
+    assert result.nfev == 30
+    assert result.nfail == 0
+    assert executor.submitted > 30 / batch
+    assert result.optimizer.n_pending == 0
+
+
+def test_outcomes_lost_twice_are_failures():
+    lost = ValueError("not enough values to unpack (expected 3, got 1)")
+    with Careless(lost, lambda number: 4 <= number <= 7) as executor:
+        result = maximize(
+            lambda x: float(x[0]), [(0, 1)], n_evals=10, executor=executor, in_flight=1
+        )
+    assert result.nfev == 10
+    assert result.nfail == 2
+    assert executor.submitted == 14
+    assert "not enough values" in result.message
+
+
+def test_what_an_executor_gave_up_is_not_submitted_again():
+    with Careless(GaveUp(), lambda number: 4 <= number <= 7) as executor:
+        result = maximize(
+            lambda x: float(x[0]), [(0, 1)], n_evals=10, executor=executor, in_flight=1
+        )
+    assert result.nfail == 4
+    assert executor.submitted == 14
+
+
 def test_the_time_is_kept_even_if_all_workers_are_busy():
     executor = Threads(2)
     quit_it = threading.Event()

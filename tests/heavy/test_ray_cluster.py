@@ -283,14 +283,58 @@ def test_it_keeps_the_rules_of_executors():
     assert first.done()  # leaving waits
     with pytest.raises(RuntimeError, match="after shutdown"):
         executor.submit(slow, 0)
+
+
+def test_cancelled_tasks_leave_their_processors(tmp_path):
+    def asleep(number):
+        (tmp_path / f"begun {number}").touch()
+        time.sleep(600)  # sees no interrupt
+
+    def awake(number):
+        (tmp_path / f"begun {number}").touch()
+        try:
+            while True:
+                time.sleep(0.01)
+        except KeyboardInterrupt:
+            (tmp_path / "interrupted").touch()
+            raise
+
     executor = RayExecutor()
-    begun = time.monotonic()
-    endless = [executor.submit(slow, 600) for _ in range(3)]
+    futures = [executor.submit(fn, number) for number, fn in enumerate([asleep, awake, asleep])]
+    until(lambda: len(list(tmp_path.glob("begun *"))) == 2)
     executor.shutdown(wait=True, cancel_futures=True)
-    assert all(future.cancelled() for future in endless)
-    # The processors are free again: the tasks themselves were cancelled, too.
-    assert RayExecutor().submit(slow, 0).result(timeout=60) == 0
-    assert time.monotonic() - begun < 60
+    assert all(future.cancelled() for future in futures)
+    assert (tmp_path / "interrupted").exists()
+    assert not (tmp_path / "begun 2").exists()
+    with RayExecutor() as executor:  # both at once
+        assert list(executor.map(divmod, [7, 9], [2, 4], timeout=60)) == [(3, 1), (2, 1)]
+
+
+def test_a_run_that_ends_leaves_no_evaluation_behind(tmp_path):
+    stuck = tmp_path / "stuck"
+
+    def f(x):
+        try:
+            stuck.touch(exist_ok=False)
+            time.sleep(600)
+        except FileExistsError:
+            pass
+        return float(x[0])
+
+    ended = maximize(
+        f, [(0, 1)], n_evals=1000, executor=RayExecutor(), in_flight=2, callback=lambda now: True
+    )
+    assert ended.nfev == 1
+    with RayExecutor() as executor:
+        assert list(executor.map(divmod, [7, 9], [2, 4], timeout=60)) == [(3, 1), (2, 1)]
+
+
+def until(condition, seconds=60):
+    """Wait for something that must happen soon."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
 
 
 def test_the_example(cluster):

@@ -1,18 +1,11 @@
-"""The loop behind `maximize` and `minimize`: ask, evaluate, tell, until it is time to stop.
-
-Evaluations are made here one at a time, or by an executor with several under way: whichever ends
-first is told first, and another point is asked for in its place, so a slow one holds up nobody.
-"""
+"""The loop behind `maximize` and `minimize`: ask, evaluate, tell, until it is time to stop."""
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
-import queue
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -22,7 +15,7 @@ from partita.errors import EvaluationFailed, InvalidInput
 from partita.optimizer import Optimizer, Trial
 from partita.result import Checkpoint
 
-from .evaluate import Function, Outcome, evaluate, evaluate_all
+from .evaluate import Function, Outcome, evaluate
 from .failures import MOST_HELD, Failures
 from .interrupts import Interrupts
 from .meter import Meter
@@ -40,8 +33,6 @@ CHECKPOINT_FACTOR = 1.25
 #: With a tolerance, the certificate is looked at after every evaluation up to this many, then
 #: after one more part in so many.
 CERTIFICATE_EVERY = 40
-#: An executor is waited for in turns of so many seconds, between which the meter is drawn.
-TURN = 0.2
 
 
 class Evaluation(NamedTuple):
@@ -242,6 +233,17 @@ class Run:
             return Stop(FAILING, False, f"Too many evaluations failed ({self.n_failed:,}).")
         return self.time_up()
 
+    def broken(self, error: Exception) -> Stop:
+        """An executor takes no more work: keep what there is."""
+        if len(self.errors) < KEPT_ERRORS:
+            self.errors.append(error)
+        if not self.n_told:
+            raise EvaluationFailed(
+                f"the executor failed before any evaluation succeeded: {error_text(error)}"
+                f"{_hint(self.errors[0])}"
+            ) from error
+        return Stop(BROKEN, False, f"The executor failed: {error_text(error)}.")
+
     def checkpoint(self) -> None:
         """Remember what is known now."""
         best = self.optimizer.recommend()
@@ -262,9 +264,6 @@ class Run:
         return dropped
 
 
-# -- one at a time, and several at once ------------------------------------------------------------
-
-
 def one_at_a_time(run: Run, f: Function) -> Stop:
     """Evaluate here, in this thread."""
     while True:
@@ -276,75 +275,6 @@ def one_at_a_time(run: Run, f: Function) -> Stop:
         ended = run.settle(trial, outcome)
         if ended is not None:
             return ended
-
-
-def in_parallel(run: Run, f: Function, executor: Executor, in_flight: int, batch: int) -> Stop:
-    """Let an executor evaluate, with `in_flight` tasks of `batch` evaluations under way."""
-    tasks: dict[Future[list[Outcome]], list[Trial]] = {}
-    # Futures put themselves here when they end: one wait for any, whatever executor made them.
-    ended_tasks: queue.SimpleQueue[Future[list[Outcome]]] = queue.SimpleQueue()
-    try:
-        while True:
-            while len(tasks) < in_flight and (number := run.wanted(batch)) > 0:
-                trials = [run.ask() for _ in range(number)]
-                try:
-                    future = executor.submit(
-                        evaluate_all, f, [(trial.number, trial.params) for trial in trials]
-                    )
-                except Exception as error:
-                    return _broken(run, error)
-                tasks[future] = trials
-                future.add_done_callback(ended_tasks.put)
-            ended = None
-            for future in _first_ended(run, ended_tasks):
-                # All that have a value are told, even if one of them ends the run.
-                stop = _settle_task(run, tasks.pop(future), future)
-                ended = ended or stop
-            run.tick()
-            ended = ended or run.time_up()
-            if ended is not None:
-                return ended
-    finally:
-        for future in tasks:
-            future.cancel()
-
-
-def _first_ended(run: Run, ended: queue.SimpleQueue[Any]) -> list[Any]:
-    """Tasks that have ended, at least one if the time allows."""
-    found = []
-    with contextlib.suppress(queue.Empty):
-        found.append(ended.get(timeout=max(min(TURN, run.seconds_left()), 0.0)))
-        while True:
-            found.append(ended.get_nowait())
-    return found
-
-
-def _settle_task(run: Run, trials: Sequence[Trial], future: Future[list[Outcome]]) -> Stop | None:
-    """Take in all evaluations of a task, even if one of them ends the run."""
-    try:
-        outcomes = future.result()
-    except BrokenExecutor as error:
-        return _broken(run, error)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # lost on the way: f could not be pickled, a worker was killed
-        outcomes = [Outcome(math.nan, error)] * len(trials)
-    stop: Stop | None = None
-    for trial, outcome in zip(trials, outcomes, strict=True):
-        stop = run.settle(trial, outcome) or stop
-    return stop
-
-
-def _broken(run: Run, error: Exception) -> Stop:
-    """The executor takes no more work: keep what there is."""
-    if len(run.errors) < KEPT_ERRORS:
-        run.errors.append(error)
-    if not run.n_told:
-        raise EvaluationFailed(
-            f"the executor failed before any evaluation succeeded: {error_text(error)}"
-            f"{_hint(run.errors[0])}"
-        ) from error
-    return Stop(BROKEN, False, f"The executor failed: {error_text(error)}.")
 
 
 def error_text(error: BaseException) -> str:

@@ -27,10 +27,10 @@ from .loop import (
     Run,
     Stop,
     error_text,
-    in_parallel,
     one_at_a_time,
 )
 from .meter import Meter
+from .parallel import in_parallel
 
 if TYPE_CHECKING:
     from partita.study import Study

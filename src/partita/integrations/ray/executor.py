@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, wait
 from typing import Any
 
 import ray
+
+#: Seconds in which a cancelled task may end by itself, before its worker is ended.
+GRACE = 2.0
+#: Seconds between two looks whether cancelled tasks have ended.
+LOOK = 0.05
 
 
 class RayExecutor(Executor):
@@ -24,6 +31,11 @@ class RayExecutor(Executor):
 
     The first argument of `submit`, for `maximize` the user's function, is sent to the cluster once
     and not with every task, so it may hold a data set. What changes in it later stays unseen.
+
+    Futures can be cancelled while their tasks run. Python code in a task then sees a
+    `KeyboardInterrupt`; what has not ended two seconds later (a sleep, a program that is waited
+    for, a long call into compiled code see nothing) is ended with its worker. So the processors
+    are free again.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -35,6 +47,7 @@ class RayExecutor(Executor):
             self._remote = self._remote.options(**options)
         self._sent: tuple[Any, Any] = (None, None)
         self._pending: set[Future[Any]] = set()
+        self._ending = _Ending()
         self._closed = False
 
     @property
@@ -58,7 +71,7 @@ class RayExecutor(Executor):
         def ended(done: Future[Any]) -> None:
             self._pending.discard(done)
             if done.cancelled():  # Ray's future alone would leave the task running
-                ray.cancel(reference)
+                self._ending.end(reference)
 
         future.add_done_callback(ended)
         return future
@@ -70,8 +83,59 @@ class RayExecutor(Executor):
         if cancel_futures:
             for future in pending:
                 future.cancel()
-        if wait:  # not for those cancelled: Ray tells nobody of their end
+        if wait:
             _wait([future for future in pending if not future.cancelled()])
+            self._ending.wait()
+
+
+class _Ending:
+    """Cancelled tasks, until the cluster is rid of them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._new: list[Any] = []
+        self._thread: threading.Thread | None = None
+
+    def end(self, reference: Any) -> None:
+        """Ask a task to end, and see to it from another thread that it does."""
+        ray.cancel(reference)
+        with self._lock:
+            self._new.append(reference)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._see_to_it, daemon=True)
+                self._thread.start()
+
+    def wait(self) -> None:
+        """Return once all of them have ended."""
+        thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def _see_to_it(self) -> None:
+        while True:
+            with self._lock:
+                running, self._new = self._new, []
+                if not running:
+                    self._thread = None
+                    return
+            running = _still_running(running, GRACE)
+            for reference in running:
+                ray.cancel(reference, force=True)
+            _still_running(running, GRACE)
+
+
+def _still_running(references: list[Any], seconds: float) -> list[Any]:
+    """Those that have not ended after so many seconds, or none if there is no cluster any more.
+
+    Looks now and then, as a wait within Ray never returns after `ray.shutdown()`.
+    """
+    deadline = time.monotonic() + seconds
+    while references and ray.is_initialized():
+        references = ray.wait(references, num_returns=len(references), timeout=0)[1]
+        if time.monotonic() > deadline:
+            return references
+        time.sleep(LOOK)
+    return []
 
 
 #: `shutdown` has an argument of this name.
