@@ -442,6 +442,26 @@ def test_a_newer_form_is_refused():
         Space.from_json('{"format": 99}')
 
 
+@pytest.mark.parametrize("spec", [[0.1, 0.9], [0, 0.5], [np.float64(1), 2]])
+def test_two_numbers_in_a_list_are_choices_and_it_says_so(spec, caplog):
+    space = as_space({"x": spec})
+    assert [type(p) for p in space.parameters] == [Categorical]
+    assert "of two choices; for all values between them give (" in caplog.text
+    assert "float64" not in caplog.text
+
+
+@pytest.mark.parametrize("spec", [[1, 2], [True, False], [None, 1.5], [0.1, 0.2, 0.3]])
+def test_lists_that_can_only_be_choices_say_nothing(spec, caplog):
+    assert [p.choices for p in as_space({"x": spec}).parameters] == [tuple(spec)]
+    assert not caplog.text
+
+
+@pytest.mark.parametrize("spec", [[1e-4, 0.1, "log"], [1, 9, "int"], [1, 9, "int", "log"]])
+def test_a_range_written_as_a_list_is_refused(spec):
+    with pytest.raises(InvalidInput, match="give a range as a tuple"):
+        as_space({"x": spec})
+
+
 def test_it_reads_well():
     space = as_space({"rate": (1e-4, 0.1, "log"), "n": (1, 9, "int"), "k": [0, 1], "f": bool})
     assert space.describe().splitlines() == [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from typing import Any, TypeAlias
 
@@ -12,6 +13,8 @@ from .choices import Categorical
 from .parameters import Float, Integer, Stepped, plain
 
 Parameter: TypeAlias = Float | Integer | Stepped | Categorical
+
+_log = logging.getLogger(__name__)
 
 _WORDS = {"log": {"log"}, "int": {"int"}, "log-int": {"log", "int"}, "int-log": {"log", "int"}}
 
@@ -26,7 +29,7 @@ def as_parameter(spec: Any, name: str) -> Parameter:
         if isinstance(spec, range):
             return _from_range(spec)
         if isinstance(spec, list):
-            return Categorical(tuple(spec))
+            return _from_list(spec, name)
         if isinstance(spec, tuple):
             return _from_tuple(spec)
     except InvalidInput as error:
@@ -42,6 +45,23 @@ def _from_range(spec: range) -> Integer:
         raise InvalidInput(f"{spec!r} is empty: give a range of at least one number")
     low, high = min(spec[0], spec[-1]), max(spec[0], spec[-1])
     return Integer(low, high, step=abs(spec.step) if len(spec) > 1 else 1)
+
+
+def _from_list(spec: list[Any], name: str) -> Categorical:
+    numbers = [part for part in spec if not math.isnan(as_number(plain(part)))]
+    words = [part for part in spec if isinstance(part, str) and part in _WORDS]
+    if len(numbers) >= 2 and words and len(numbers) + len(words) == len(spec):
+        raise InvalidInput(
+            f"{spec!r} is a list, of choices: give a range as a tuple, {tuple(spec)!r}"
+        )
+    if len(numbers) == len(spec) == 2 and any(isinstance(plain(part), float) for part in spec):
+        _log.warning(
+            "parameter %r: %r is a list, of two choices; for all values between them give %r",
+            name,
+            [plain(part) for part in spec],
+            tuple(plain(part) for part in spec),
+        )
+    return Categorical(tuple(spec))
 
 
 def _from_tuple(spec: tuple[Any, ...]) -> Parameter:
