@@ -91,6 +91,34 @@ def test_every_kind_of_parameter_reaches_the_program(capsys, tmp_path):
     assert {line.split()[1] for line in lines} > {"3"}
 
 
+def test_it_begins_where_it_is_told(capsys, tmp_path):
+    log = tmp_path / "log"
+    params = [w for kind in ("x:0:1", "kind:a,b", "fast:bool") for w in ("--param", kind)]
+    starts = ["--x0", "x=0.3,kind=b,fast=true", "--x0", "kind=a,fast=false,x=1"]
+    program = ["sh", "-c", 'echo "$@" >>"$0"; echo "$1"', log, "{x}", "{kind}", "{fast}"]
+    answer(capsys, "minimize", *params, *starts, "--evals", 5, "--", *program)
+    lines = log.read_text().splitlines()
+    assert lines[:2] == ["0.3 b true", "1.0 a false"]
+    assert len(lines) == 5
+
+
+@pytest.mark.parametrize(
+    ("start", "words"),
+    [
+        ("x=0.3", "--x0 x=0.3: n is missing. Give"),
+        ("x=0.3,n=3,x=0.4", "'x=0.4' is not understood. Give each parameter once, as x=VALUE,n="),
+        ("x:0.3,n:3", "'x:0.3' is not understood"),
+        ("x=0.3,n=three", "'three' is not a number"),
+        ("x=0.3,n=99", "n=99.0: give a whole number from 1 to 9"),
+    ],
+)
+def test_a_start_that_cannot_be_is_refused(capsys, start, words):
+    given = ["minimize", "--param", "x:0:1", "--param", "n:1:9:int", "--evals", 5, "--x0", start]
+    code, out, err = outcome(capsys, *given, "--", "echo", "{x}", "{n}")
+    assert (code, out) == (2, "")
+    assert words in err
+
+
 def test_the_same_seed_gives_the_same_run(capsys):
     def run(seed):
         got = answer(capsys, "minimize", *ON_X, "--evals", 12, "--seed", seed, "--", *SQUARE)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import EvaluationFailed, InvalidInput, PartitaError
 from .experiments.command import INTERRUPTED, REFUSED
-from .param_option import read_params
+from .param_option import read_params, read_point
 from .program import Program, Template, argument, read_template
 
 if TYPE_CHECKING:
@@ -71,6 +71,13 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         "--seconds", type=float, metavar="S", help="stop after so many seconds, whatever is running"
     )
     add("--tolerance", type=float, metavar="E", help="stop once the certificate is at most this")
+    add(
+        "--x0",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE,...",
+        help="begin there, all parameters given, such as those in use today; may be repeated",
+    )
     add("--jobs", type=int, default=1, metavar="N", help="programs at once (1)")
     add("--timeout", type=float, metavar="S", help="end a program that takes longer, as failed")
     add("--seed", type=int, default=0, metavar="N", help="same seed and values, same arguments (0)")
@@ -165,6 +172,7 @@ def _run(options: argparse.Namespace, spec: Mapping[str, Any], program: Program)
             n_evals=options.evals,
             max_seconds=options.seconds,
             tolerance=options.tolerance,
+            x0=[read_point(text, spec) for text in options.x0] or None,
             seed=options.seed,
             policy=options.policy,
             **read_model(options),

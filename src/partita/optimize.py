@@ -25,6 +25,7 @@ def maximize(
     max_seconds: float | None = None,
     tolerance: float | None = None,
     callback: Callback | None = None,
+    x0: Any = None,
     seed: int = 0,
     norm_bound: float | None = None,
     noise: Noise | None = None,
@@ -59,6 +60,10 @@ def maximize(
     callback
         Called after each value with an `Evaluation` (number, params, value, n_evals, seconds,
         optimizer); the run ends if it returns True or raises StopIteration.
+    x0
+        Where to begin: parameters as f gets them (a dict, or an array), such as those in use today,
+        or a list of several. They are evaluated first; of a study that is resumed, those that have
+        no value yet.
     seed
         The same seed gives the same run, if f does, and if it is evaluated here, one at a time.
     norm_bound, noise, kernel
@@ -115,6 +120,7 @@ def minimize(
     max_seconds: float | None = None,
     tolerance: float | None = None,
     callback: Callback | None = None,
+    x0: Any = None,
     seed: int = 0,
     norm_bound: float | None = None,
     noise: Noise | None = None,

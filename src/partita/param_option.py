@@ -1,10 +1,13 @@
-"""`--param` on the command line: lr:1e-4:1e-1:log, depth:1:12:int, kind:a,b,c, fast:bool."""
+"""`--param` on the command line: lr:1e-4:1e-1:log, depth:1:12:int, kind:a,b,c, fast:bool.
+
+And `--x0`: lr=0.01,depth=3,kind=a,fast=true.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from .errors import InvalidInput
 
@@ -53,6 +56,38 @@ def read_param(text: str) -> tuple[str, Spec]:
     if not others:
         raise _refused(text, "one value is not a range")
     return name, _range(text, low, *others)
+
+
+def read_point(text: str, params: Mapping[str, Spec]) -> dict[str, Number | str | bool]:
+    """A point from the text of an `--x0` option, as in lr=0.01,depth=3."""
+    point: dict[str, Number | str | bool] = {}
+    for part in text.split(","):
+        name, equals, word = part.partition("=")
+        if not equals or name not in params or name in point:
+            raise InvalidInput(
+                f"--x0 {text}: {part!r} is not understood. Give each parameter once, as "
+                f"{','.join(f'{known}=VALUE' for known in params)}."
+            )
+        point[name] = _value(word, params[name], text)
+    missing = [name for name in params if name not in point]
+    if missing:
+        raise InvalidInput(
+            f"--x0 {text}: {', '.join(missing)} is missing. Give a value for each parameter."
+        )
+    return point
+
+
+def _value(word: str, spec: Spec, text: str) -> Number | str | bool:
+    if isinstance(spec, list):
+        return word
+    if spec is bool:
+        if word not in ("true", "false"):
+            raise InvalidInput(f"--x0 {text}: {word!r} is neither true nor false.")
+        return word == "true"
+    try:
+        return float(word)
+    except ValueError:
+        raise InvalidInput(f"--x0 {text}: {word!r} is not a number.") from None
 
 
 def _choices(text: str, choices: list[str]) -> list[str]:

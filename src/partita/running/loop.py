@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -87,6 +88,8 @@ class Run:
         self._meter, self._interrupts = meter, interrupts
         self._start = time.monotonic()
         self._failures = failures
+        #: Points that are evaluated before any that the policy asks for.
+        self.starts: deque[Any] = deque()
         self.pending: dict[int, Trial] = {}
         #: A study that is resumed has values already, and may get some from other processes.
         self.n_told = optimizer.n_told
@@ -116,6 +119,8 @@ class Run:
 
     def ask(self) -> Trial:
         """The next trial to evaluate."""
+        if self.starts:
+            return self._first()
         with self._interrupts.held():
             if self._failures.any:  # failures kept pending must not take it past its horizon
                 self._failures.release(max(self.wanted(MOST_HELD + 1) - 1, 0))
@@ -128,9 +133,10 @@ class Run:
             self.pending[trial.number] = trial
         return trial
 
-    def expect(self, params: Any) -> Trial:
-        """A trial to evaluate at a point of the user's."""
+    def _first(self) -> Trial:
+        """A trial at the next point that the user begins with."""
         with self._interrupts.held():
+            params = self.starts.popleft()
             trial = replace(self.optimizer.expect(params), params=params)  # to the last digit
             self.pending[trial.number] = trial
         return trial

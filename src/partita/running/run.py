@@ -9,15 +9,13 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Union, cast
 
-import numpy as np
-import numpy.typing as npt
-
 from partita._checks import as_number
 from partita.errors import EvaluationFailed, InvalidInput
 from partita.optimizer import Optimizer, Suggestion
 from partita.result import Checkpoint, History, Result, answer
+from partita.space import as_space
 
-from .evaluate import Function, Outcome, evaluate
+from .evaluate import Function
 from .failures import Failures
 from .interrupts import Interrupts
 from .loop import (
@@ -31,6 +29,7 @@ from .loop import (
 )
 from .meter import Meter
 from .parallel import in_parallel
+from .starts import read_starts, without_known
 
 if TYPE_CHECKING:
     from partita.study import Study
@@ -58,10 +57,10 @@ def optimise(
     catch: Catch,
     seed: int,
     study: StudyLike = None,
-    first: npt.NDArray[np.float64] | None = None,
+    x0: Any = None,
     **settings: Any,
 ) -> Result:
-    """Make a run: what `maximize` and `minimize` do. `first` is a point to begin with, if any."""
+    """Make a run: what `maximize` and `minimize` do."""
     if not callable(f):
         raise InvalidInput(f"f={f!r}: give the function to optimise, before the space")
     if callback is not None and not callable(callback):
@@ -69,6 +68,10 @@ def optimise(
     limits = _limits(n_evals, max_seconds, tolerance, callback)
     width = _width(executor, in_flight, batch)
     caught = _caught(catch)
+    starts = []
+    if x0 is not None:
+        space = as_space(space)
+        starts = read_starts(x0, as_space(space, settings["feasible"]))
     settings |= {"direction": direction, "seed": seed, "n_evals": n_evals}
     optimizer, underway, earlier = _player(study, space, settings)
     meter = Meter(optimizer, n_evals, max_seconds, _check_progress(progress))
@@ -77,10 +80,11 @@ def optimise(
         ours.callback(meter.close)
         failures = Failures(optimizer, seed)
         run = Run(optimizer, limits, callback, caught, meter, interrupts, failures)
+        run.starts += without_known(starts, optimizer.trials) if starts else []
         run.checkpoints += earlier
         ours.callback(run.finish)
         try:
-            stop = run.all_made() or run.certified() or _first(run, f, first)
+            stop = run.all_made() or run.certified()
             if stop is None and executor is None:
                 stop = one_at_a_time(run, f)
             elif stop is None:
@@ -125,18 +129,6 @@ def _player(
     opened = resumed(study, space, settings)
     # It has all methods of an Optimizer that a run needs.
     return cast(Optimizer, opened), underway(opened, study), earlier(opened)
-
-
-def _first(run: Run, f: Function, x: npt.NDArray[np.float64] | None) -> Stop | None:
-    """Evaluate a point that the user begins with, if there is one and the run is not resumed."""
-    if x is None or run.n_told:
-        return None
-    trial = run.expect(x)
-    try:
-        outcome = Outcome(evaluate(f, trial.params))
-    except Exception as error:  # whatever the user's function raises
-        outcome = Outcome(math.nan, error)
-    return run.settle(trial, outcome)
 
 
 def _result(run: Run, stop: Stop, dropped: int) -> Result:

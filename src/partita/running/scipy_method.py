@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import OptimizeResult
 
-from partita._checks import as_floats, point_text
+from partita._checks import as_floats
 from partita.errors import InvalidInput
 from partita.result import Result
 from partita.space import Space, as_space
@@ -106,7 +106,7 @@ def scipy_method(
         warnings.warn(
             f"Partita does not use derivatives ({', '.join(unused)}).", RuntimeWarning, stacklevel=3
         )
-    space, start = _scipy_space(x0, bounds, options.get("feasible"))
+    space, start = _scipy_space(x0, bounds)
     extra = args if isinstance(args, tuple) else (args,)
     settings: dict[str, Any] = dict.fromkeys(_OPTIONS)
     settings |= {"seed": 0, "delta": 0.1, "batch": 1, "catch": Exception} | options
@@ -115,15 +115,13 @@ def scipy_method(
         _WithArguments(fun, extra),
         space,
         callback=None if callback is None else _scipy_callback(callback),
-        first=start,
+        x0=start,
         **settings,
     )
 
 
-def _scipy_space(
-    x0: npt.ArrayLike, bounds: Any, feasible: Any
-) -> tuple[Space, npt.NDArray[np.float64]]:
-    """What may vary, and the first point, which must be part of it."""
+def _scipy_space(x0: npt.ArrayLike, bounds: Any) -> tuple[Space, npt.NDArray[np.float64]]:
+    """What may vary, and the first point."""
     if bounds is None:
         raise InvalidInput("bounds are required: give bounds=[(low, high), ...]")
     start = np.atleast_1d(as_floats(x0, "x0"))
@@ -131,16 +129,6 @@ def _scipy_space(
         space = as_space(_spread(bounds, start.size))
     except InvalidInput as error:
         raise InvalidInput(f"bounds: {error}") from error
-    try:
-        space.encode(start)
-    except InvalidInput as error:
-        raise InvalidInput(
-            f"x0={point_text(start.ravel())} is no point within the bounds: {error}"
-        ) from error
-    if not as_space(space, feasible).allows(start):
-        raise InvalidInput(
-            f"x0={point_text(start)}: feasible does not allow it. Give a first point that it allows"
-        )
     return space, start
 
 
