@@ -221,6 +221,25 @@ def test_nothing_done_in_time(capsys):
     assert (code, out, err) == (1, "", "partita: no evaluation was done in time.\n")
 
 
+@pytest.mark.parametrize(
+    ("program", "message", "errors"),
+    [
+        ("echo bad >&2; exit 4", "Every evaluation failed. The first: exit code 4", 1),
+        ("sleep 20", "No evaluation was done in time.", 0),
+    ],
+)
+def test_json_says_that_there_is_nothing(capsys, program, message, errors):
+    code, out, _ = outcome(
+        capsys, "minimize", *ON_X, "--seconds", 1, "--json", "--", "sh", "-c", f"{program} #{{x}}"
+    )
+    got = json.loads(out)
+    assert code == 1
+    assert got["success"] is False
+    assert got["params"] is got["value"] is got["command"] is None
+    assert got["message"].startswith(message)
+    assert (got["evaluations"], len(got["errors"])) == (0, errors)
+
+
 def test_failures_only_until_the_time_is_up(capsys):
     program = ("sh", "-c", "sleep 0.2; echo {x} >&2; exit 3")
     code, out, err = outcome(capsys, "minimize", *ON_X, "--seconds", 0.5, "--", *program)

@@ -136,9 +136,14 @@ def _optimise(options: argparse.Namespace) -> int:
         with _handling(("SIGTERM", "SIGHUP"), _as_ctrl_c, only_default=True):
             result = _run(options, spec, program)
     except EvaluationFailed as error:
-        if error.__cause__ is None:
-            return _nothing("no evaluation was done in time.", FAILED)
-        return _nothing(f"every evaluation failed. The first: {_failure(error.__cause__)}", FAILED)
+        cause = error.__cause__
+        why = "no evaluation was done in time."
+        if cause is not None:
+            why = f"every evaluation failed. The first: {_failure(cause)}"
+        if options.json:
+            sys.stdout.write(_nothing_as_json(why, cause, options))
+            sys.stdout.flush()
+        return _nothing(why, FAILED)
     interrupted = result.status == STATUS_INTERRUPTED
     if interrupted and sys.stderr.isatty():
         sys.stderr.write("\r\x1b[K")  # the ^C that a terminal shows
@@ -360,6 +365,21 @@ def _as_json(result: Result, options: argparse.Namespace, template: Template) ->
     }
     known = {name: _finite(value) for name, value in fields.items()}
     return json.dumps(known, indent=2, ensure_ascii=False) + "\n"
+
+
+def _nothing_as_json(why: str, cause: BaseException | None, options: argparse.Namespace) -> str:
+    """The same for a run without any value: no answer, and why."""
+    unknown = dict.fromkeys(("params", "value", "lower", "upper", "certificate", "command"))
+    fields = {
+        "direction": options.direction,
+        **unknown,
+        "evaluations": 0,
+        "success": False,
+        "message": why[0].upper() + why[1:],
+        "errors": [] if cause is None else [str(cause)],
+        "seed": options.seed,
+    }
+    return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
 
 
 def _finite(value: object) -> object:
