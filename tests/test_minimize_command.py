@@ -309,8 +309,9 @@ def test_our_options_after_the_dashes_are_the_programs(capsys):
 # -- a terminal, and being ended -------------------------------------------------------------------
 
 
-def partita(*arguments, **settings):
-    command = [sys.executable, "-m", "partita", *map(str, arguments)]
+def partita(*arguments, first=(), **settings):
+    """The command in a process of its own, which the words in `first` start."""
+    command = [*first, sys.executable, "-m", "partita", *map(str, arguments)]
     return subprocess.Popen(command, text=True, **settings)
 
 
@@ -343,12 +344,23 @@ SLOWER = (
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks at /proc")
-@pytest.mark.parametrize(("number", "jobs"), [(signal.SIGINT, 2), (signal.SIGTERM, 1)])
-def test_ended_early_it_prints_what_it_has_and_leaves_nothing_running(number, jobs, tmp_path):
+@pytest.mark.parametrize(
+    ("number", "jobs", "first"),
+    [
+        (signal.SIGINT, 2, ()),
+        (signal.SIGTERM, 1, ()),
+        # What a script starts in the background ignores Ctrl-C, but no request to end.
+        (signal.SIGTERM, 2, ("sh", "-c", 'trap "" INT; exec "$@"', "sh")),
+    ],
+)
+def test_ended_early_it_prints_what_it_has_and_leaves_nothing_running(
+    number, jobs, first, tmp_path
+):
     log = tmp_path / "log"
     process = partita(
         "minimize", *ON_X, "--evals", 1000, "--jobs", jobs, "--json", "--",
-        "sh", "-c", SLOWER, log, "{x}", stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        "sh", "-c", SLOWER, log, "{x}", first=first, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )  # fmt: skip
     pids = awaited_lines(log, 3 + jobs)
     process.send_signal(number)

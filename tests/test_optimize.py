@@ -391,10 +391,11 @@ def test_ctrl_c_returns_what_there_is():
 
 def test_ctrl_c_while_others_evaluate():
     setup = "from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(3)"
-    numbers, message = interrupted(0.02, setup, ", executor=pool")
+    numbers, message = interrupted(0.05, setup, ", executor=pool")
     assert numbers.split()[0] == "4"
     assert numbers.split()[-1] == "0"
-    assert "still under way were dropped" in message
+    # Three, or fewer if it comes while others are asked for in the place of some that have ended.
+    assert re.search("still under way (was|were) dropped", message)
 
 
 def test_ctrl_c_before_anything_is_known_is_raised():

@@ -15,7 +15,6 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from .errors import EvaluationFailed, InvalidInput, PartitaError
@@ -129,11 +128,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _optimise(options: argparse.Namespace) -> int:
+    from .running.interrupts import as_ctrl_c
+
     spec, template = _read(options)
     plot = None if options.plot is None else check_plot(options.plot)
     program = Program(template, options.timeout)
     try:
-        with _handling(("SIGTERM", "SIGHUP"), _as_ctrl_c, only_default=True):
+        with _handling(("SIGTERM", "SIGHUP"), as_ctrl_c, only_default=True):
             result = _run(options, spec, program)
     except EvaluationFailed as error:
         cause = error.__cause__
@@ -194,10 +195,6 @@ def _run(options: argparse.Namespace, spec: Mapping[str, Any], program: Program)
 
 #: What ends a run early, with what it has: Ctrl-C, a request to end, a terminal that is closed.
 _INTERRUPTS = ("SIGINT", "SIGTERM", "SIGHUP")
-
-
-def _as_ctrl_c(number: int, frame: FrameType | None) -> None:
-    signal.raise_signal(signal.SIGINT)
 
 
 @contextlib.contextmanager

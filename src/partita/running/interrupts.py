@@ -1,4 +1,4 @@
-"""Ctrl-C that waits while a policy is being changed, and no longer."""
+"""Ctrl-C, and other requests to end, that wait while a policy is being changed, and no longer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import Self
+from typing import ClassVar, Self
 
 
 class Interrupts:
@@ -18,14 +18,20 @@ class Interrupts:
     not wait.
     """
 
+    #: Those of the run that the main thread makes.
+    current: ClassVar[Interrupts | None] = None
+
     def __init__(self) -> None:
         self._installed = False
+        self._outer: Interrupts | None = None
+        self._main = threading.current_thread() is threading.main_thread()
         self._busy = self._came = False
 
     def __enter__(self) -> Self:
         """Take over Python's handler of Ctrl-C."""
-        main = threading.current_thread() is threading.main_thread()
-        if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        if self._main:
+            self._outer, Interrupts.current = Interrupts.current, self
+        if self._main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, self._arrived)
             self._installed = True
         return self
@@ -37,6 +43,8 @@ class Interrupts:
         traceback: TracebackType | None,
     ) -> None:
         """Give it back."""
+        if self._main:
+            Interrupts.current = self._outer
         if self._installed:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             self._installed = False
@@ -54,8 +62,18 @@ class Interrupts:
             raise KeyboardInterrupt
 
     def _arrived(self, number: int, frame: FrameType | None) -> None:
+        self._request()
+
+    def _request(self) -> None:
         if self._busy and not self._came:
             self._came = True
         else:
             self._came = False
             raise KeyboardInterrupt
+
+
+def as_ctrl_c(number: int, frame: FrameType | None) -> None:
+    """A handler that lets another signal end a run as Ctrl-C does, even where that is ignored."""
+    if Interrupts.current is None:
+        raise KeyboardInterrupt
+    Interrupts.current._request()
