@@ -345,6 +345,12 @@ def test_bad_functions_and_spaces():
         maximize(hill, SQUARE, evals=5)
 
 
+def test_a_seed_that_is_none_is_refused_before_there_is_a_study(tmp_path):
+    with pytest.raises(InvalidInput, match="seed=None: give a whole number"):
+        maximize(hill, SQUARE, n_evals=5, seed=None, study=tmp_path / "a.db")
+    assert not list(tmp_path.iterdir())
+
+
 # -- Ctrl-C ----------------------------------------------------------------------------------------
 
 SCRIPT = """

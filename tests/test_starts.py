@@ -133,6 +133,52 @@ def test_bad_starts_are_refused_before_anything_happens(x0, words, tmp_path):
     assert not file.exists()
 
 
+def test_the_very_edge_of_what_is_feasible():
+    f = Watched()
+    with pytest.raises(InvalidInput, match=r"is kept as .* which feasible does not allow"):
+        minimize(
+            f,
+            {"lr": (1e-4, 1e-1, "log")},
+            n_evals=5,
+            x0=[{"lr": 0.001}, {"lr": 0.003}],
+            feasible=lambda lr: lr <= 0.003,
+        )
+    assert not f.calls
+
+
+def test_numbers_in_arrays_and_numbers_that_rounding_left_outside():
+    f = Watched()
+    minimize(f, {"lr": (1e-4, 1e-1, "log")}, n_evals=2, x0={"lr": np.array([0.003])})
+    minimize(f, [(0, 1), (0, 1)], n_evals=2, x0=[1 + 5e-10, 0.3])
+    assert (f.calls[0], f.calls[2]) == ({"lr": 0.003}, [1.0, 0.3])
+
+
+@pytest.mark.parametrize("space", [{"x": (0, 1)}, [(0, 1), (0, 1)]])
+def test_no_points_at_all(space):
+    def f(*x, **params):
+        return 1.0
+
+    assert maximize(f, space, n_evals=3, x0=[]).nfev == 3
+
+
+def test_numbers_for_one_dimension_are_not_taken_for_a_point():
+    with pytest.raises(InvalidInput, match=r"several points as \[\[0.2\], \[0.4\]\]"):
+        maximize(Watched(), [(0, 1)], n_evals=3, x0=[0.2, 0.4])
+
+
+def test_an_open_study_has_its_space_and_constraint(tmp_path):
+    def below(rate):
+        return rate < 0.6
+
+    space = {"rate": (0, 1)}
+    study = pt.Study.open(tmp_path / "a.db", space, direction="maximize", feasible=below)
+    f = Watched()
+    with pytest.raises(InvalidInput, match="feasible does not allow it"):
+        maximize(f, None, n_evals=3, x0={"rate": 0.7}, study=study)
+    maximize(f, None, n_evals=3, x0={"rate": 0.5}, study=study)
+    assert f.calls[0] == {"rate": 0.5}
+
+
 @pytest.mark.parametrize(
     "x0", [[0.5], [0.5, 2.0], [[0.5, 0.5], [0.5, np.nan]], [[[0.5, 0.5]]], "a"]
 )

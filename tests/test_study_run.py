@@ -137,6 +137,71 @@ def test_a_killed_run_resumes_to_the_same_trials(path):
     assert (study.n_told, study.n_pending, study.n_failed) == (20, 0, 0)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes as of Unix")
+def test_what_a_killed_run_had_failed_or_passed_over_is_not_evaluated_by_the_next(path):
+    line, calls = [(0, 1)], []
+
+    def killed(out):
+        def fails(x):
+            now = Study.open(path).n_told
+            out.write(f"{x[0]}\n")
+            if now == 12:
+                out.write("now\n")
+                time.sleep(60)  # killed in the middle of an evaluation
+            if x[0] > 0.5:
+                raise OSError("too far")
+            return float(x[0])
+
+        pt.maximize(fails, line, n_evals=20, study=path)
+
+    process, tried = Process(killed), []
+    while (said := process.line()) != "now":
+        tried.append(float(said))
+    process.kill()
+    left = set(Study.open(path).trials.pending.numbers)
+    assert len(left) > 3
+    assert sum(x > 0.5 for x in tried) > 3
+
+    def counted(x):
+        calls.append(float(x[0]))
+        return float(x[0])
+
+    result = pt.maximize(counted, line, n_evals=20, study=path)
+    assert (result.nfev, len(calls)) == (20, 8)
+    assert calls[0] == tried[-1]  # what was under way, and nothing else of what was left
+    trials = Study.open(path).trials
+    assert len(left & set(trials.finished.numbers)) == 1
+    assert len(left & set(trials.failed.numbers)) == len(left) - 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes as of Unix")
+@pytest.mark.parametrize("stop", [0, 1])
+def test_points_to_begin_with_are_evaluated_once_though_the_run_is_killed(path, stop):
+    starts, calls = [[0.25], [0.75]], []
+
+    def killed(out):
+        def slow(x):
+            if Study.open(path).n_told == stop:
+                out.write("now\n")
+                time.sleep(60)
+            return float(x[0])
+
+        pt.maximize(slow, [(0, 1)], n_evals=6, x0=starts, study=path)
+
+    process = Process(killed)
+    process.line()
+    process.kill()
+
+    def counted(x):
+        calls.append(x.tolist())
+        return float(x[0])
+
+    pt.maximize(counted, [(0, 1)], n_evals=6, x0=starts, study=path)
+    assert calls[: 2 - stop] == starts[stop:]
+    assert len(calls) == 6 - stop
+    assert not any(call in starts for call in calls[2 - stop : 4 - stop])
+
+
 def test_trials_asked_for_by_others_are_left_to_them(path):
     """By a script, or by a run that is still under way."""
     study = Study.open(path, PLANE, policy="uniform")

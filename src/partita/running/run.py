@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union, cast
 from partita._checks import as_number
 from partita.errors import EvaluationFailed, InvalidInput
 from partita.optimizer import Optimizer, Suggestion
+from partita.policies.base import check_seed
 from partita.result import Checkpoint, History, Result, answer
 from partita.space import as_space
 
@@ -68,10 +69,10 @@ def optimise(
     limits = _limits(n_evals, max_seconds, tolerance, callback)
     width = _width(executor, in_flight, batch)
     caught = _caught(catch)
-    starts = []
-    if x0 is not None:
+    check_seed(seed)
+    if x0 is not None and space is not None:  # refused before there is a file
         space = as_space(space)
-        starts = read_starts(x0, as_space(space, settings["feasible"]))
+        read_starts(x0, as_space(space, settings["feasible"]))
     settings |= {"direction": direction, "seed": seed, "n_evals": n_evals}
     optimizer, underway, earlier = _player(study, space, settings)
     meter = Meter(optimizer, n_evals, max_seconds, _check_progress(progress))
@@ -80,7 +81,8 @@ def optimise(
         ours.callback(meter.close)
         failures = Failures(optimizer, seed)
         run = Run(optimizer, limits, callback, caught, meter, interrupts, failures)
-        run.starts += without_known(starts, optimizer.trials) if starts else []
+        if x0 is not None:
+            run.starts += without_known(read_starts(x0, optimizer.space), optimizer.trials)
         run.checkpoints += earlier
         ours.callback(run.finish)
         try:

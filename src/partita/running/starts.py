@@ -10,26 +10,30 @@ import numpy as np
 from partita._checks import as_floats, point_text
 from partita.errors import InvalidInput
 from partita.space import Float, Space
+from partita.space.parameters import plain
 from partita.trials import Trials
 
 
 def read_starts(x0: Any, space: Space) -> list[Any]:
     """The points that `x0` names, one or several, as the function gets them."""
-    if x0 is None:
-        return []
     return [_as_given(point, space) for point in _points(x0, space)]
 
 
 def without_known(starts: Sequence[Any], trials: Trials) -> list[Any]:
-    """Those that have no value yet."""
-    known = {unit.tobytes() for unit in trials.finished.units}
+    """Those that have no value yet, and are not being evaluated."""
+    known = {unit.tobytes() for part in (trials.finished, trials.pending) for unit in part.units}
     return [start for start in starts if trials.space.encode(start).tobytes() not in known]
 
 
 def _points(x0: Any, space: Space) -> Sequence[Any]:
     if not space.named:
         array = np.atleast_1d(as_floats(x0, "x0"))
-        return [array] if array.ndim == 1 else list(array)
+        if array.ndim == 1 and array.size > 1 == space.dim:
+            raise InvalidInput(
+                f"x0={point_text(array)}: the space has one dimension. Give one number, or several "
+                f"points as {array[:2, None].tolist()}"
+            )
+        return list(array) if array.ndim > 1 or not array.size else [array]
     if isinstance(x0, Mapping):
         return [x0]
     if isinstance(x0, Sequence) and all(isinstance(point, Mapping) for point in x0):
@@ -40,19 +44,34 @@ def _points(x0: Any, space: Space) -> Sequence[Any]:
 
 
 def _as_given(point: Any, space: Space) -> Any:
-    """Parameters of the kinds that the function gets; real numbers to the last digit."""
+    """Parameters of the kinds that the function gets; real numbers to the last digit.
+
+    They are also asked for as they are kept, which is where that rounds them to: both must be
+    allowed.
+    """
     shown = repr(dict(point)) if space.named else point_text(np.ravel(point))
     try:
-        params = space.decode(space.encode(point))
+        kept = space.decode(space.encode(point))
     except InvalidInput as error:
         raise InvalidInput(f"x0={shown} is no point of the space: {error}") from error
+    params = kept
     if space.named:
         given = zip(space.names or (), space.parameters, strict=True)
-        params |= {name: float(point[name]) for name, kind in given if isinstance(kind, Float)}
+        params = kept | {n: _within(p, point[n]) for n, p in given if isinstance(p, Float)}
     elif space.arms is None:
-        params = np.array(point)
+        params = np.array(list(map(_within, space.parameters, point)))
     if not space.allows(params):
         raise InvalidInput(
             f"x0={shown}: feasible does not allow it. Give a first point that it allows"
         )
+    if not space.allows(kept):
+        raise InvalidInput(
+            f"x0={shown} is kept as {kept}, which feasible does not allow. Give a point that is "
+            "not at its very edge"
+        )
     return params
+
+
+def _within(parameter: Any, value: Any) -> float:
+    """A number in its range, which rounding may have left."""
+    return float(min(max(plain(value), parameter.low), parameter.high))

@@ -1,6 +1,7 @@
 """Which runs of `maximize` and `minimize` are under way, and which ended without a word.
 
-A run is named by the machine's start, its process and a number in it. Only where the name proves
+A run is named by the machine's start, its process and a number in it, and once more, with `HELD`
+behind, for trials that it keeps pending and does not evaluate. Only where the name proves
 that a run has ended is it taken for dead; one in another container is left alone.
 """
 
@@ -9,6 +10,9 @@ from __future__ import annotations
 import itertools
 import os
 from pathlib import Path
+
+#: Ends the name of an owner whose trials are not under way.
+HELD = "/held"
 
 _numbers = itertools.count()
 #: Runs of this process that are under way.
@@ -30,6 +34,7 @@ def end(name: str) -> None:
 
 def is_dead(name: str) -> bool:
     """Whether a run has surely ended."""
+    name = name.removesuffix(HELD)
     parts = name.split("/")
     if len(parts) != 5 or not parts[2].isdigit():
         return False

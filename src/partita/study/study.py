@@ -58,6 +58,7 @@ class Study:
         self._store, self._replica = store, Replica(store, settings, feasible, policy)
         #: The run that asks, and the trials it took over from dead ones.
         self._owner: int | None = None
+        self._holder: int | None = None
         self._adopted: deque[Trial] = deque()
 
     @classmethod
@@ -205,19 +206,44 @@ class Study:
             with self._change() as change:
                 state, rows = change.state, self._store.rows
                 known = rows("SELECT id, name FROM owners")
-                dead = {key for key, other in known if owners.is_dead(other)}
-                rows("INSERT INTO owners (name) VALUES (?)", (name,))
-                self._owner = rows("SELECT max(id) FROM owners")[0][0]
-                orphans = [number for number, key in state.owners.items() if key in dead]
+                dead = {key: other for key, other in known if owners.is_dead(other)}
+                self._owner = self._new_owner(name)
+                self._holder = self._new_owner(name + owners.HELD)
+                left = [number for number, key in state.owners.items() if key in dead]
+                held = {n for n in left if dead[state.owners[n]].endswith(owners.HELD)}
+                orphans = [number for number in left if number not in held]
                 self._replica.begin()
                 for number in orphans:
                     change.log(state.settle("adopt", number, time.time(), owner=self._owner))
+                for number in held:  # failed, or passed over
+                    change.log(state.settle("cancel", number, time.time()))
             self._adopted = deque(_trial(state, number) for number in orphans)
             yield
         finally:
-            self._owner = None
+            self._owner = self._holder = None
             self._adopted.clear()
             owners.end(name)
+
+    @property
+    def adopted(self) -> int:
+        """How many trials of killed runs the next asks will return."""
+        return len(self._adopted)
+
+    def _new_owner(self, name: str) -> int:
+        self._store.rows("INSERT INTO owners (name) VALUES (?)", (name,))
+        return int(self._store.rows("SELECT max(id) FROM owners")[0][0])
+
+    def hold(self, trial: Trial) -> None:
+        """Keep a trial of the run pending that is not evaluated any more, if it was at all.
+
+        Should the run be killed, another does not evaluate it either.
+        """
+        with self._change() as change:
+            number = change.state.pending_number(trial, "hold")
+            if number not in change.state.expired:
+                self._replica.begin()
+                event = change.state.settle("adopt", number, time.time(), owner=self._holder)
+                change.log(event)
 
     # -- answers -------------------------------------------------------------------------------
 
