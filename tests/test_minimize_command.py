@@ -222,22 +222,31 @@ def test_nothing_done_in_time(capsys):
 
 
 @pytest.mark.parametrize(
-    ("program", "message", "errors"),
+    ("program", "message", "failed"),
     [
-        ("echo bad >&2; exit 4", "Every evaluation failed. The first: exit code 4", 1),
+        ("echo bad >&2; exit 4", "Every evaluation failed. The first: exit code 4", HOPELESS),
         ("sleep 20", "No evaluation was done in time.", 0),
     ],
 )
-def test_json_says_that_there_is_nothing(capsys, program, message, errors):
-    code, out, _ = outcome(
-        capsys, "minimize", *ON_X, "--seconds", 1, "--json", "--", "sh", "-c", f"{program} #{{x}}"
-    )
+def test_json_says_that_there_is_nothing(capsys, program, message, failed):
+    arguments = ["minimize", *ON_X, "--seconds", 2, "--json", "--", "sh", "-c"]
+    _, good, _ = outcome(capsys, *arguments, "echo {x}")
+    code, out, err = outcome(capsys, *arguments, f"{program} #{{x}}")
     got = json.loads(out)
     assert code == 1
+    assert err.count("\n") <= 2  # nothing is said twice
+    assert list(got) == list(json.loads(good))
     assert got["success"] is False
     assert got["params"] is got["value"] is got["command"] is None
     assert got["message"].startswith(message)
-    assert (got["evaluations"], len(got["errors"])) == (0, errors)
+    assert (got["evaluations"], got["failed"], len(got["errors"])) == (0, failed, min(failed, 5))
+
+
+def test_a_run_that_is_given_up_says_so_by_its_exit_code(capsys, tmp_path):
+    program = ["sh", "-c", 'test -e "$0" && exit 1; echo >"$0"; echo {x}', tmp_path / "log"]
+    code, out, _ = outcome(capsys, "minimize", *ON_X, "--evals", 50, "--", *program)
+    assert code == 1
+    assert "Too many evaluations failed" in out
 
 
 def test_failures_only_until_the_time_is_up(capsys):

@@ -11,7 +11,7 @@ from ._lazy import lazy_names as _lazy_names
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import experiments, problems, testing, theory
+    from . import errors, experiments, problems, testing, theory
     from .domains import Arms, Box, Grid
     from .errors import PartitaError, TheoryWarning
     from .kernels import Matern
@@ -82,7 +82,7 @@ _HOME = {
     "Study": "study",
 }
 
-_MODULES = ("experiments", "problems", "testing", "theory")
+_MODULES = ("errors", "experiments", "problems", "testing", "theory")
 
 __all__ = [
     "BKB",
@@ -123,6 +123,7 @@ __all__ = [
     "Uniform",
     "UniformSampling",
     "__version__",
+    "errors",
     "experiments",
     "maximize",
     "minimize",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Sequence
 
 
 class PartitaError(Exception):
@@ -27,7 +28,14 @@ class NumericalError(PartitaError, ArithmeticError):
 
 
 class EvaluationFailed(PartitaError, RuntimeError):
-    """No evaluation of the user's function gave a value. Its first error, if any, is the cause."""
+    """No evaluation of the user's function gave a value. Its first error, if any, is the cause.
+
+    `nfail` evaluations failed, the first few with `errors`.
+    """
+
+    def __init__(self, message: str, nfail: int = 0, errors: Sequence[BaseException] = ()) -> None:
+        super().__init__(message)
+        self.nfail, self.errors = nfail, tuple(errors)
 
 
 class StudyError(PartitaError, OSError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import logging
 import math
 import shlex
 import signal
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from .result import Result
 
 NAMES = ("minimize", "maximize")
-#: Exit code when no evaluation gave a value.
+#: Exit code when no evaluation gave a value, or so many failed that the run was given up.
 FAILED = 1
 #: Statuses of a result, see `partita.result.Result`.
 STATUS_DONE, STATUS_INTERRUPTED = 0, 4
@@ -113,6 +114,9 @@ def _joined(ours: Sequence[str]) -> list[str]:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command; its exit code. Errors are one line on stderr."""
+    log = logging.getLogger("partita.running")
+    level = log.level
+    log.setLevel(logging.ERROR)  # failures are told at the end
     try:
         return _optimise(options)
     except KeyboardInterrupt:
@@ -125,6 +129,8 @@ def run(options: argparse.Namespace) -> int:
         return unheard()
     except OSError as error:
         return _nothing(f"{error.filename or 'the result'}: {error.strerror or error}.", FAILED)
+    finally:
+        log.setLevel(level)
 
 
 def _optimise(options: argparse.Namespace) -> int:
@@ -142,7 +148,7 @@ def _optimise(options: argparse.Namespace) -> int:
         if cause is not None:
             why = f"every evaluation failed. The first: {_failure(cause)}"
         if options.json:
-            sys.stdout.write(_nothing_as_json(why, cause, options))
+            sys.stdout.write(_nothing_as_json(why, error, options))
             sys.stdout.flush()
         return _nothing(why, FAILED)
     interrupted = result.status == STATUS_INTERRUPTED
@@ -155,7 +161,9 @@ def _optimise(options: argparse.Namespace) -> int:
     if plot is not None:
         result.plot(plot)
         sys.stderr.write(f"partita: drawn in {plot}\n")
-    return INTERRUPTED if interrupted else 0
+    if interrupted:
+        return INTERRUPTED
+    return 0 if result.success else FAILED
 
 
 def _nothing(why: str, code: int) -> int:
@@ -343,39 +351,59 @@ def _short(value: object) -> str:
 
 def _as_json(result: Result, options: argparse.Namespace, template: Template) -> str:
     """The result for a script: one JSON object; what is not known is null."""
-    fields = {
-        "direction": options.direction,
-        "params": dict(result.params),
-        "value": result.fun,
-        "lower": result.lower,
-        "upper": result.upper,
-        "certificate": result.certificate,
-        "guarantee": result.guarantee,
-        "evaluations": result.nfev,
-        "failed": result.nfail,
-        "seconds": result.seconds,
-        "success": bool(result.success),
-        "message": result.message,
-        "errors": [str(error) for error in result.errors],
-        "command": template.fill(result.params),
-        "seed": options.seed,
-    }
-    known = {name: _finite(value) for name, value in fields.items()}
-    return json.dumps(known, indent=2, ensure_ascii=False) + "\n"
+    return _json(
+        options,
+        params=dict(result.params),
+        value=result.fun,
+        lower=result.lower,
+        upper=result.upper,
+        certificate=result.certificate,
+        guarantee=result.guarantee,
+        evaluations=result.nfev,
+        failed=result.nfail,
+        seconds=result.seconds,
+        success=bool(result.success),
+        message=result.message,
+        errors=[str(error) for error in result.errors],
+        command=template.fill(result.params),
+    )
 
 
-def _nothing_as_json(why: str, cause: BaseException | None, options: argparse.Namespace) -> str:
+def _nothing_as_json(why: str, error: EvaluationFailed, options: argparse.Namespace) -> str:
     """The same for a run without any value: no answer, and why."""
-    unknown = dict.fromkeys(("params", "value", "lower", "upper", "certificate", "command"))
-    fields = {
-        "direction": options.direction,
-        **unknown,
-        "evaluations": 0,
-        "success": False,
-        "message": why[0].upper() + why[1:],
-        "errors": [] if cause is None else [str(cause)],
-        "seed": options.seed,
-    }
+    return _json(
+        options,
+        evaluations=0,
+        failed=error.nfail,
+        success=False,
+        message=why[0].upper() + why[1:],
+        errors=[str(reason) for reason in error.errors],
+    )
+
+
+#: The fields of the JSON object, in their order.
+_FIELDS = (
+    "direction",
+    "params",
+    "value",
+    "lower",
+    "upper",
+    "certificate",
+    "guarantee",
+    "evaluations",
+    "failed",
+    "seconds",
+    "success",
+    "message",
+    "errors",
+    "command",
+    "seed",
+)
+
+
+def _json(options: argparse.Namespace, **known: object) -> str:
+    known |= {"direction": options.direction, "seed": options.seed}
+    fields = {name: _finite(known.get(name)) for name in _FIELDS}
     return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
 
 

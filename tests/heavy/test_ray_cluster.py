@@ -37,6 +37,7 @@ def cluster():
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         context = ray.init(
             num_cpus=2,
+            resources={"slot": 1},
             include_dashboard=False,
             log_to_driver=False,
             logging_level="error",
@@ -243,6 +244,9 @@ def test_several_are_under_way_by_default_and_values_come_from_workers():
     assert max(most) == 1  # two processors, one has just ended
     assert os.getpid() not in set(result.history.values)
     assert RayExecutor(num_cpus=0.5)._max_workers == 4
+    assert RayExecutor(num_cpus=0)._max_workers == 2
+    assert RayExecutor(num_cpus=0.1, resources={"slot": 0.25})._max_workers == 4
+    assert RayExecutor(num_gpus=1)._max_workers == 1  # there is none: it waits, as Ray does
 
 
 def test_evaluations_that_end_their_worker_are_counted_and_the_run_goes_on():

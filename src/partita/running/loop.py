@@ -233,7 +233,9 @@ class Run:
         if not self.n_told and self.n_failed >= HOPELESS:
             raise EvaluationFailed(
                 f"the first {self.n_failed} evaluations all failed, the first with "
-                f"{error_text(self.errors[0])}{_hint(self.errors[0])}"
+                f"{error_text(self.errors[0])}{_hint(self.errors[0])}",
+                self.n_failed,
+                self.errors,
             ) from self.errors[0]
         if self.n_failed > max(MOST_FAILURES, FAILURES_PER_VALUE * self.n_told):
             return Stop(FAILING, False, f"Too many evaluations failed ({self.n_failed:,}).")
@@ -246,7 +248,9 @@ class Run:
         if not self.n_told:
             raise EvaluationFailed(
                 f"the executor failed before any evaluation succeeded: {error_text(error)}"
-                f"{_hint(self.errors[0])}"
+                f"{_hint(self.errors[0])}",
+                self.n_failed,
+                self.errors,
             ) from error
         return Stop(BROKEN, False, f"The executor failed: {error_text(error)}.")
 

@@ -182,7 +182,7 @@ def _nothing_in_time(run: Run) -> EvaluationFailed:
     text = f"no evaluation gave a value in time, within {run.limits.max_seconds:g} seconds"
     if run.n_failed:
         text += f": {run.n_failed:,} failed, the first with {error_text(run.errors[0])}"
-    return EvaluationFailed(f"{text}. Give more time")
+    return EvaluationFailed(f"{text}. Give more time", run.n_failed, run.errors)
 
 
 def _contradicted(optimizer: Optimizer, best: Suggestion, certificate: float) -> bool:

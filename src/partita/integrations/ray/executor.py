@@ -41,7 +41,11 @@ class RayExecutor(Executor):
     def __init__(self, **options: Any) -> None:
         if not ray.is_initialized():
             ray.init()
-        self._cpus = float(options.get("num_cpus", 1))
+        self._needs = {
+            "CPU": float(options.get("num_cpus", 1)),
+            "GPU": float(options.get("num_gpus") or 0),
+            **(options.get("resources") or {}),
+        }
         self._remote = ray.remote(_call)
         if options:
             self._remote = self._remote.options(**options)
@@ -52,9 +56,10 @@ class RayExecutor(Executor):
 
     @property
     def _max_workers(self) -> int:
-        """Tasks that the processors of the cluster run at once, where pools have this number."""
-        cpus = float(ray.cluster_resources().get("CPU", 1.0))
-        return max(int(cpus / self._cpus), 1) if self._cpus > 0 else max(int(cpus), 1)
+        """Tasks that the cluster has room for at once, where pools have this number."""
+        there = ray.cluster_resources()
+        rooms = [there.get(kind, 0.0) / need for kind, need in self._needs.items() if need > 0]
+        return max(int(min(rooms, default=there.get("CPU", 1.0))), 1)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Run `fn(*args, **kwargs)` as a task."""
