@@ -462,6 +462,22 @@ def test_a_range_written_as_a_list_is_refused(spec):
         as_space({"x": spec})
 
 
+@pytest.mark.parametrize("spec", [EVERY_KIND, [(0, 1), (2, 3)], pt.Grid(5, dim=2)])
+def test_a_space_is_made_of_what_users_write(spec):
+    space = pt.Space(spec)
+    assert space == as_space(spec)
+    assert pickle.loads(pickle.dumps(space)) == space == copy.deepcopy(space)
+    assert pt.Space(space) == space
+
+
+def test_a_space_with_a_constraint():
+    space = pt.Space({"x": (0, 1), "y": (0, 1)}, feasible=sum_below_one)
+    assert space.allows({"x": 0.1, "y": 0.2})
+    assert not space.allows({"x": 0.9, "y": 0.2})
+    best = pt.maximize(lambda x, y: x + y, space, n_evals=15)
+    assert sum(best.params.values()) < 1
+
+
 def test_it_reads_well():
     space = as_space({"rate": (1e-4, 0.1, "log"), "n": (1, 9, "int"), "k": [0, 1], "f": bool})
     assert space.describe().splitlines() == [

@@ -18,7 +18,8 @@ from optuna.distributions import (
 from optuna.study import StudyDirection
 
 from partita.errors import InvalidInput
-from partita.space import Categorical, Float, Integer, Space, Stepped
+from partita.space import Categorical, Float, Integer, Stepped
+from partita.space.space import space_of
 
 #: Where a trial keeps what was proposed for it, a dict of values by name.
 PROPOSAL = "partita:proposal"
@@ -106,7 +107,7 @@ class Translation:
         if not parameters or None in parameters:
             raise AssertionError("a search space of playable distributions")
         known = tuple(parameter for parameter in parameters if parameter is not None)
-        self.space = Space(tuple(search_space), known)
+        self.space = space_of(tuple(search_space), known)
         # Looked up once, as instance checks of Optuna's abstract classes are slow.
         self._choices = {
             name: distribution.choices

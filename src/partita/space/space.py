@@ -30,7 +30,12 @@ Params = dict[str, Any] | FloatArray
 
 @final
 class Space:
-    """What may vary, and how it maps to the unit cube. Made by `as_space`; never changes.
+    """What may vary, and how it maps to the unit cube. It never changes.
+
+    Parameters
+    ----------
+    spec, feasible
+        What a user writes for a space, and where the function may be evaluated: see `as_space`.
 
     Attributes
     ----------
@@ -52,12 +57,15 @@ class Space:
     dim: int
     constraint: Callable[..., Any] | None
 
-    def __init__(
+    def __init__(self, spec: Any, feasible: Callable[..., Any] | None = None) -> None:
+        self.__dict__ |= as_space(spec, feasible).__dict__
+
+    def _set(
         self,
         names: tuple[str, ...] | None,
         parameters: tuple[Parameter, ...],
-        constraint: Callable[..., Any] | None = None,
-        arms: Grid | Arms | None = None,
+        constraint: Callable[..., Any] | None,
+        arms: Grid | Arms | None,
     ) -> None:
         if constraint is not None and not callable(constraint):
             raise InvalidInput(
@@ -311,7 +319,19 @@ class Space:
                     f"feasible={_name(self.constraint)} cannot be pickled ({error}): define it at "
                     "the top of a module, not as a lambda or inside a function"
                 ) from error
-        return Space, (self.names, self.parameters, self.constraint, self.arms)
+        return space_of, (self.names, self.parameters, self.constraint, self.arms)
+
+
+def space_of(
+    names: tuple[str, ...] | None,
+    parameters: tuple[Parameter, ...],
+    constraint: Callable[..., Any] | None = None,
+    arms: Grid | Arms | None = None,
+) -> Space:
+    """A space of parameters that have been read."""
+    space = object.__new__(Space)
+    space._set(names, parameters, constraint, arms)
+    return space
 
 
 def as_space(spec: Any, feasible: Callable[..., Any] | None = None) -> Space:
@@ -333,9 +353,9 @@ def as_space(spec: Any, feasible: Callable[..., Any] | None = None) -> Space:
             return spec
         if spec.constraint is not None and spec.constraint != feasible:
             raise InvalidInput("the space has a constraint already: give feasible once")
-        return Space(spec.names, spec.parameters, feasible, spec.arms)
+        return space_of(spec.names, spec.parameters, feasible, spec.arms)
     if isinstance(spec, Grid | Arms):
-        return Space(None, (), feasible, spec)
+        return space_of(None, (), feasible, spec)
     if isinstance(spec, Box):
         spec = list(zip(spec.lower.tolist(), spec.upper.tolist(), strict=True))
     elif hasattr(spec, "lb") and hasattr(spec, "ub"):  # scipy.optimize.Bounds
@@ -352,7 +372,7 @@ def _named(spec: Mapping[Any, Any], feasible: Callable[..., Any] | None) -> Spac
         if not isinstance(name, str) or not name:
             raise InvalidInput(f"parameter {name!r}: names are words, as keywords of the function")
     parameters = tuple(as_parameter(value, name) for name, value in spec.items())
-    return Space(tuple(spec), parameters, feasible)
+    return space_of(tuple(spec), parameters, feasible)
 
 
 def _from_pairs(spec: Any, feasible: Callable[..., Any] | None) -> Space:
@@ -377,7 +397,7 @@ def _from_pairs(spec: Any, feasible: Callable[..., Any] | None) -> Space:
                 "back in the function"
             )
         parameters.append(as_parameter(pair, f"x[{i}]"))
-    return Space(None, tuple(parameters), feasible)
+    return space_of(None, tuple(parameters), feasible)
 
 
 def _called(names: tuple[str, ...] | None) -> str:
