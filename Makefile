@@ -46,7 +46,7 @@ help: ## List the targets
 run: $(RUN_STAMP) ## Set up .venv and reproduce the paper's table and figures, in two minutes
 	@$(BIN)/python -m partita reproduce all --quick --out results/quick
 
-reproduce: $(RUN_STAMP) ## The same at full length: 12 runs of 10,000 evaluations, about an hour
+reproduce: $(RUN_STAMP) ## The same at full length: 12 runs of 10,000 evaluations, 40 minutes or more
 	@$(BIN)/python -m partita reproduce all --out results/full
 
 dev: $(DEV_STAMP) ## Install everything that development needs

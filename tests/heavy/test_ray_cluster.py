@@ -379,10 +379,11 @@ def test_the_example(cluster):
     assert int(tuned) < 0.85 * int(plain)
 
 
-def test_the_code_of_the_docs_runs(tmp_path):
+def test_the_code_of_the_docs_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert len(blocks) == 5
-    names = {"__name__": "__main__", "folder": str(tmp_path)}
+    names = {"__name__": "__main__"}
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), names)
     assert names["result"].nfev == 300

@@ -152,8 +152,8 @@ def _result(run: Run, stop: Stop, dropped: int) -> Result:
     if clipped:
         message += (
             f" {clipped:,} value{'s' * (clipped > 1)} far outside all others "
-            f"count{'s' * (clipped == 1)} as less extreme: CalibratedUCB(outliers='keep') takes "
-            "such values as they are."
+            f"count{'s' * (clipped == 1)} as less extreme: policy='calibrated-ucb[outliers=keep]' "
+            "takes such values as they are."
         )
     if _contradicted(optimizer, best, last.certificate):
         message += (
