@@ -55,7 +55,7 @@ class Failures:
 
     def hold(self, trial: Trial) -> None:
         """Keep a trial pending for a while that is not being evaluated."""
-        hear = getattr(self._optimizer, "hold", None)  # a study, which another run may go on with
+        hear = getattr(self._optimizer, "_hold", None)  # a study, which another run may go on with
         if hear is not None:
             hear(trial)
         self._held.append(trial)

@@ -119,7 +119,7 @@ class Run:
 
     def ask(self) -> Trial:
         """The next trial to evaluate."""
-        if self.starts and not getattr(self.optimizer, "adopted", 0):  # of a killed run: earlier
+        if self.starts and not getattr(self.optimizer, "_adopted", ()):  # of a killed run: earlier
             return self._first()
         with self._interrupts.held():
             if self._failures.any:  # failures kept pending must not take it past its horizon

@@ -224,16 +224,11 @@ class Study:
             self._adopted.clear()
             owners.end(name)
 
-    @property
-    def adopted(self) -> int:
-        """How many trials of killed runs the next asks will return."""
-        return len(self._adopted)
-
     def _new_owner(self, name: str) -> int:
         self._store.rows("INSERT INTO owners (name) VALUES (?)", (name,))
         return int(self._store.rows("SELECT max(id) FROM owners")[0][0])
 
-    def hold(self, trial: Trial) -> None:
+    def _hold(self, trial: Trial) -> None:
         """Keep a trial of the run pending that is not evaluated any more, if it was at all.
 
         Should the run be killed, another does not evaluate it either.
