@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import EvaluationFailed, InvalidInput, PartitaError
-from .experiments.command import INTERRUPTED, REFUSED
+from .experiments.command import INTERRUPTED, REFUSED, unheard
 from .param_option import read_params, read_point
 from .program import Program, Template, argument, read_template
 
@@ -124,8 +124,6 @@ def run(options: argparse.Namespace) -> int:
     except PartitaError as error:
         return _nothing(" ".join(str(error).split()), REFUSED)
     except BrokenPipeError:
-        from .experiments.command import unheard
-
         return unheard()
     except OSError as error:
         return _nothing(f"{error.filename or 'the result'}: {error.strerror or error}.", FAILED)

@@ -48,18 +48,19 @@ def _from_range(spec: range) -> Integer:
 
 
 def _from_list(spec: list[Any], name: str) -> Categorical:
-    numbers = [part for part in spec if not math.isnan(as_number(plain(part)))]
+    parts = [plain(part) for part in spec]
+    numbers = [part for part in parts if not math.isnan(as_number(part))]
     words = [part for part in spec if isinstance(part, str) and part in _WORDS]
     if len(numbers) >= 2 and words and len(numbers) + len(words) == len(spec):
         raise InvalidInput(
             f"{spec!r} is a list, of choices: give a range as a tuple, {tuple(spec)!r}"
         )
-    if len(numbers) == len(spec) == 2 and any(isinstance(plain(part), float) for part in spec):
+    if len(numbers) == len(spec) == 2 and any(isinstance(part, float) for part in parts):
         _log.warning(
             "parameter %r: %r is a list, of two choices; for all values between them give %r",
             name,
-            [plain(part) for part in spec],
-            tuple(plain(part) for part in spec),
+            parts,
+            tuple(parts),
         )
     return Categorical(tuple(spec))
 
