@@ -4,6 +4,7 @@ import copy
 import json
 import math
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -109,6 +110,7 @@ def test_bounds_of_one_number_hold_for_all():
         ({"p": (0, math.inf)}, "finite"),
         ({"p": (-1e308, 1e308)}, "overflows"),
         ({"p": (1e9, 1e9 + 1e-6)}, "hardly resolves"),
+        ({"p": (1e9, 1e9 + 1e-6, "log")}, "hardly resolves"),
         ({"p": (0, math.nan)}, "give .low, high., two numbers"),
         ({"p": (0.5, 9, "int")}, "0.5 is not a whole number"),
         ({"p": (0, 9, 0.5, "int")}, "0.5 is not a whole number"),
@@ -186,11 +188,45 @@ def test_decoding_undoes_encoding_for_every_point():
     for unit in points(space):
         params = space.decode(unit)
         assert np.allclose(space.encode(params), unit, rtol=0, atol=1e-12)
-        again = space.decode(space.encode(params))
-        assert {k: v for k, v in again.items() if k not in ("rate", "share")} == {
-            k: v for k, v in params.items() if k not in ("rate", "share")
-        }
-        assert math.isclose(again["rate"], params["rate"], rel_tol=1e-12)
+        assert space.decode(space.encode(params)) == params
+
+
+RANGES = st.sampled_from(
+    [
+        Float(0, 1),
+        Float(-2, 5),
+        Float(1e6, 1e6 + 1),
+        Float(-3e-7, 1 / 3),
+        Float(0, 1e300),
+        Float(-1e308, 7e307),
+        Float(0, sys.float_info.max),
+        Float(1e-4, 0.1, True),
+        Float(1, 1 + 1e-6, True),
+        Float(1e-300, 1e300, True),
+        Float(1e8, 1e9, True),
+    ]
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(RANGES, st.floats(0, 1), st.floats(0, 1))
+def test_numbers_come_back_as_they_were_and_in_their_order(parameter, u, v):
+    u, v = sorted([u, v])
+    low, high = parameter.decode([u]), parameter.decode([v])
+    assert parameter.low <= low <= high <= parameter.high
+    assert parameter.decode(parameter.encode(low, "p")) == low
+    assert parameter.encode(low, "p") == pytest.approx([u], abs=1e-6)
+
+
+@pytest.mark.parametrize("value", [0.003, 0.1, 0.7, 1e-9, 1.2345678901, -1.1, 4.999, 0.0])
+def test_numbers_of_few_digits_are_given_as_they_were_written(value):
+    space = as_space({"p": (-2, 5)})
+    assert space.decode(space.encode({"p": value})) == {"p": value}
+    space = as_space([(-2, 5), (-1e3, 1e3)])
+    assert space.decode(space.encode([value, value])).tolist() == [value, value]
+    if value >= 1e-9:
+        space = as_space({"p": (1e-9, 1e6, "log")})
+        assert space.decode(space.encode({"p": value})) == {"p": value}
 
 
 @settings(max_examples=200, deadline=None)

@@ -7,7 +7,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,8 +136,7 @@ class Run:
     def _first(self) -> Trial:
         """A trial at the next point that the user begins with."""
         with self._interrupts.held():
-            params = self.starts.popleft()
-            trial = replace(self.optimizer.expect(params), params=params)  # to the last digit
+            trial = self.optimizer.expect(self.starts.popleft())
             self.pending[trial.number] = trial
         return trial
 

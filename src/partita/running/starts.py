@@ -9,14 +9,13 @@ import numpy as np
 
 from partita._checks import as_floats, point_text
 from partita.errors import InvalidInput
-from partita.space import Float, Space
-from partita.space.parameters import plain
+from partita.space import Space
 from partita.trials import Trials
 
 
 def read_starts(x0: Any, space: Space) -> list[Any]:
     """The points that `x0` names, one or several, as the function gets them."""
-    return [_as_given(point, space) for point in _points(x0, space)]
+    return [_read(point, space) for point in _points(x0, space)]
 
 
 def without_known(starts: Sequence[Any], trials: Trials) -> list[Any]:
@@ -43,35 +42,15 @@ def _points(x0: Any, space: Space) -> Sequence[Any]:
     )
 
 
-def _as_given(point: Any, space: Space) -> Any:
-    """Parameters of the kinds that the function gets; real numbers to the last digit.
-
-    They are also asked for as they are kept, which is where that rounds them to: both must be
-    allowed.
-    """
+def _read(point: Any, space: Space) -> Any:
+    """Parameters of the kinds that the function gets, real numbers to 13 digits or so."""
     shown = repr(dict(point)) if space.named else point_text(np.ravel(point))
     try:
-        kept = space.decode(space.encode(point))
+        params = space.decode(space.encode(point))
     except InvalidInput as error:
         raise InvalidInput(f"x0={shown} is no point of the space: {error}") from error
-    params = kept
-    if space.named:
-        given = zip(space.names or (), space.parameters, strict=True)
-        params = kept | {n: _within(p, point[n]) for n, p in given if isinstance(p, Float)}
-    elif space.arms is None:
-        params = np.array(list(map(_within, space.parameters, point)))
     if not space.allows(params):
         raise InvalidInput(
             f"x0={shown}: feasible does not allow it. Give a first point that it allows"
         )
-    if not space.allows(kept):
-        raise InvalidInput(
-            f"x0={shown} is kept as {kept}, which feasible does not allow. Give a point that is "
-            "not at its very edge"
-        )
     return params
-
-
-def _within(parameter: Any, value: Any) -> float:
-    """A number in its range, which rounding may have left."""
-    return float(min(max(plain(value), parameter.low), parameter.high))

@@ -26,7 +26,12 @@ Generator = np.random.Generator
 MOST_VALUES = 2**53
 #: Rounding that is forgiven in a value, as a part of the parameter's range.
 TOLERANCE = 1e-9
-#: A linear range has at least this many floating-point numbers in it.
+#: Values are rounded to decimals this fine, as a part of the largest, so that those a user gives
+#: come back as they were: twice what the arithmetic of a linear range, or of a logarithm, loses.
+FINENESS = 2.0**-48
+#: Powers of ten that floats have exactly.
+TENS = [float(10**n) for n in range(23)]
+#: A range has at least this many floating-point numbers in it.
 LEAST_FLOATS = 2.0**24
 
 
@@ -54,24 +59,41 @@ class Float:
             )
         if self.log:
             _check_log(self, low)
-        elif high - low < LEAST_FLOATS * np.spacing(max(-low, high)):
+        if high - low < LEAST_FLOATS * math.ulp(max(-low, high)):
             raise InvalidInput(
                 f"{self!r}: the bounds are so close that floating point hardly resolves what lies "
                 "between. Give bounds relative to their centre, and add it back in the function"
             )
 
     def decode(self, coordinates: list[float]) -> float:
-        """The value at a coordinate: exactly `low` at 0 and `high` at 1."""
+        """The value at a coordinate: exactly `low` at 0 and `high` at 1, decimals between.
+
+        Encoded, it comes back as it is.
+        """
         u = coordinates[0]
         if u <= 0.0:
             return self.low
         if u >= 1.0:
             return self.high
         if self.log:
-            value = math.exp((1.0 - u) * math.log(self.low) + u * math.log(self.high))
+            low, high = self._logs
+            value = math.exp((1.0 - u) * low + u * high)
+            value = _rounded(value, self._digits - 1 - math.floor(math.log10(value)))
         else:
-            value = self.low + u * (self.high - self.low)
+            value = _rounded(self.low + u * (self.high - self.low), self._digits)
         return min(max(value, self.low), self.high)
+
+    @cached_property
+    def _logs(self) -> tuple[float, float]:
+        return math.log(self.low), math.log(self.high)
+
+    @cached_property
+    def _digits(self) -> int:
+        """Digits that the arithmetic keeps: all told for a logarithm, else after the point."""
+        largest = max(abs(self.low), abs(self.high))
+        if self.log:
+            largest = max(*map(abs, self._logs), 1.0)
+        return math.floor(-math.log10(FINENESS) - math.log10(largest))
 
     def encode(self, value: Any, name: str) -> list[float]:
         """Its coordinate; rounding of 1e−9 beyond a bound is forgiven."""
@@ -87,8 +109,8 @@ class Float:
 
     def _coordinate(self, number: float) -> float:
         if self.log:
-            low = math.log(self.low)
-            return (math.log(number) - low) / (math.log(self.high) - low)
+            low, high = self._logs
+            return (math.log(number) - low) / (high - low)
         return (number - self.low) / (self.high - self.low)
 
     def snap(self, rows: FloatArray) -> FloatArray:
@@ -344,6 +366,20 @@ def _stirred(random: Generator, rows: FloatArray, scale: FloatArray, size: int) 
 
 def _even_step(rows: FloatArray, size: int) -> FloatArray:
     return np.minimum(np.floor(np.clip(rows, 0.0, 1.0) * size), size - 1) / (size - 1)
+
+
+def _rounded(value: float, digits: int) -> float:
+    """The decimal number nearest to a value, with so many digits after the point.
+
+    `round`, but several times quicker where powers of ten are exact, as long as there are no more
+    than 15 digits in all.
+    """
+    if 0 <= digits < len(TENS):
+        return round(value * TENS[digits]) / TENS[digits]
+    try:
+        return round(value, digits)
+    except OverflowError:  # rounded up beyond the largest number there is
+        return value
 
 
 def plain(value: Any) -> Any:

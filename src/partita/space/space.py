@@ -82,9 +82,6 @@ class Space:
                 "the space is empty, nothing in it varies: give at least one parameter with two "
                 "values or more"
             )
-        if names is None and arms is None:
-            self._low = np.array([p.low for p in parameters if isinstance(p, Float)])
-            self._high = np.array([p.high for p in parameters if isinstance(p, Float)])
 
     @property
     def named(self) -> bool:
@@ -126,8 +123,8 @@ class Space:
         if self.names is None:
             if self.arms is not None:
                 return np.array(self.arms.points[self._nearest(unit[None, :])[0]])
-            x = self._low + unit * (self._high - self._low)
-            return np.where(unit >= 1.0, self._high, x)
+            pairs = zip(self.parameters, unit.tolist(), strict=True)
+            return np.array([parameter.decode([u]) for parameter, u in pairs])
         row = unit.tolist()
         return {
             name: parameter.decode(row[start:end])

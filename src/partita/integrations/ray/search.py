@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import pickle
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -275,8 +274,7 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
 
     def _next(self, optimizer: Optimizer, tune_space: TuneSpace) -> Trial:
         if self._first:
-            params = tune_space.params(self._first.pop(0)[0])
-            return replace(optimizer.expect(params), params=params)  # to the last digit
+            return optimizer.expect(tune_space.params(self._first.pop(0)[0]))
         trial = optimizer.ask()
         if self._memory.any:
             params = self._memory.instead(trial)
