@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,9 @@ import numpy.typing as npt
 from .errors import InvalidInput
 
 FloatArray = npt.NDArray[np.float64]
+
+#: Norm bounds and noise constants below this, or above its inverse, are refused.
+SMALLEST_SCALE = 1e-50
 
 
 def as_number(value: object) -> float:
@@ -84,3 +87,56 @@ def point_text(point: FloatArray) -> str:
 
 def dimensions(dim: int) -> str:
     return f"{dim} dimension" + ("" if dim == 1 else "s")
+
+
+def check_seed(seed: object) -> int:
+    """A seed as a non-negative integer."""
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or int(seed) < 0:
+        raise InvalidInput(f"seed={seed!r}: give a whole number of at least 0.")
+    return int(seed)
+
+
+def check_scale(name: str, value: object) -> float:
+    """A positive number of a size whose square, and ratios of squares, floats can hold."""
+    number = as_positive(name, value)
+    if not SMALLEST_SCALE <= number <= 1 / SMALLEST_SCALE:
+        raise InvalidInput(
+            f"{name}={value!r}: give a number from {SMALLEST_SCALE:g} to {1 / SMALLEST_SCALE:g}, "
+            "in other units if need be."
+        )
+    return number
+
+
+def check_horizon(horizon: object) -> int:
+    """A horizon of at least one step."""
+    steps = as_number(horizon)
+    if not 1 <= steps < math.inf or steps != int(steps):
+        raise InvalidInput(
+            f"horizon={horizon!r}: give the evaluations planned, a whole number of at least 1."
+        )
+    return int(steps)
+
+
+def check_delta(delta: object) -> float:
+    """A probability strictly between 0 and 1."""
+    number = as_number(delta)
+    if not 0 < number < 1:
+        raise InvalidInput(
+            f"delta={delta!r}: give the probability that a bound may fail, between 0 and 1."
+        )
+    return number
+
+
+def check_choice(name: str, value: object, options: tuple[str, ...]) -> str:
+    """One of a few words."""
+    if not isinstance(value, str) or value not in options:
+        words = " or ".join(f'"{option}"' for option in options)
+        raise InvalidInput(f"{name}={value!r}: give {words}.")
+    return value
+
+
+def check_flag(name: str, value: object) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{name}={value!r}: give True or False.")
+    return value

@@ -14,20 +14,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ._checks import as_floats
+from ._checks import as_floats, check_choice, check_delta, check_horizon, check_seed
 from ._making import check_lengthscales, domain_of, make_policy
 from .errors import InvalidInput, NotPending
 from .kernels import Matern
 from .noise import Noise
-from .policies.base import (
-    LARGEST_VALUE,
-    Policy,
-    Prediction,
-    check_choice,
-    check_delta,
-    check_horizon,
-    check_seed,
-)
+from .policies.base import LARGEST_VALUE, Policy, Prediction
 from .space import Space, as_space
 from .trials import FAILED, FINISHED, PENDING, Ledger, Trials
 

@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import numpy.typing as npt
 
-from partita._checks import as_positive
+from partita._checks import as_positive, check_horizon, check_seed
 from partita.domains import Box, Grid
 from partita.errors import InvalidInput
 from partita.kernels import Matern
 from partita.noise import SubGaussian, Uniform
 from partita.policies import registry
-from partita.policies.base import Policy, check_horizon, check_seed
+from partita.policies.base import Policy
 from partita.policies.construct import construct
 from partita.policies.registry import Method
 from partita.problems import RKHSFunction, average, get

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 from optuna.trial import TrialState
 
+from partita._checks import check_scale
 from partita.errors import InvalidInput
 from partita.optimizer import Optimizer, Suggestion, Trial
-from partita.policies.base import Policy, check_scale
+from partita.policies.base import Policy
 from partita.running.failures import Failures
 
 from ._optuna_space import PROPOSAL, SearchSpace, Translation

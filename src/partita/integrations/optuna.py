@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from partita._checks import check_flag, check_seed
 from partita.errors import InvalidInput
 from partita.experiments.optional import MissingPackage
 from partita.kernels import Matern
 from partita.noise import Noise
 from partita.optimizer import Optimizer, Suggestion
-from partita.policies.base import check_flag, check_seed
 
 try:
     from optuna.samplers import BaseSampler, RandomSampler

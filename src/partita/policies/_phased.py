@@ -39,11 +39,12 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
+from partita._checks import check_delta, check_horizon, check_scale, check_seed
 from partita.domains import Arms, Grid
 from partita.noise import Noise, sub_gaussian_constant
 
 from ._arms import ArmsPolicy, Model, Planned
-from .base import Prediction, check_delta, check_horizon, check_scale, check_seed
+from .base import Prediction
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

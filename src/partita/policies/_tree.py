@@ -342,7 +342,7 @@ class ExactTreePolicy(TreePolicy):
                 self._queue.append(site)
 
     def _propose(self) -> tuple[int, FloatArray]:
-        self._watch_horizon("the settings were made for that")
+        self._watch_horizon()
         while True:
             while self._queue:
                 site = self._queue.popleft()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, cast
@@ -11,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from partita._checks import as_floats, as_number, as_positive
+from partita._checks import as_floats, check_delta, check_scale, check_seed
 from partita._version import __version__
 from partita.cover import MAX_DIM
 from partita.domains import Arms, Box, Grid
@@ -25,8 +24,6 @@ IntArray = npt.NDArray[np.int64]
 
 #: Raised by one whenever what a policy saves changes; a policy of another version is refused.
 STATE_VERSION = 5
-#: Norm bounds and noise constants below this, or above its inverse, are refused.
-SMALLEST_SCALE = 1e-50
 #: Values beyond this could overflow when they are squared or summed.
 LARGEST_VALUE = 1e150
 
@@ -226,7 +223,7 @@ class Policy(ABC):
         """The step that is played next, counted from 1, pending plays included."""
         return self._told + self._pending + 1
 
-    def _watch_horizon(self, consequence: str) -> None:
+    def _watch_horizon(self, consequence: str = "the settings were made for that") -> None:
         """Warn once when the next play is past the horizon: what follows from that."""
         if self.horizon is None or self._step() <= self.horizon or self._past_horizon:
             return
@@ -350,59 +347,6 @@ def check_finite(domain: object, policy: str) -> Grid | Arms:
             f"such as Grid(30, dim={checked.dim}), or Arms(points, lower, upper)."
         )
     return checked
-
-
-def check_seed(seed: object) -> int:
-    """A seed as a non-negative integer."""
-    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or int(seed) < 0:
-        raise InvalidInput(f"seed={seed!r}: give a whole number of at least 0.")
-    return int(seed)
-
-
-def check_scale(name: str, value: object) -> float:
-    """A positive number of a size whose square, and ratios of squares, floats can hold."""
-    number = as_positive(name, value)
-    if not SMALLEST_SCALE <= number <= 1 / SMALLEST_SCALE:
-        raise InvalidInput(
-            f"{name}={value!r}: give a number from {SMALLEST_SCALE:g} to {1 / SMALLEST_SCALE:g}, "
-            "in other units if need be."
-        )
-    return number
-
-
-def check_horizon(horizon: object) -> int:
-    """A horizon of at least one step."""
-    steps = as_number(horizon)
-    if not 1 <= steps < math.inf or steps != int(steps):
-        raise InvalidInput(
-            f"horizon={horizon!r}: give the evaluations planned, a whole number of at least 1."
-        )
-    return int(steps)
-
-
-def check_delta(delta: object) -> float:
-    """A probability strictly between 0 and 1."""
-    number = as_number(delta)
-    if not 0 < number < 1:
-        raise InvalidInput(
-            f"delta={delta!r}: give the probability that a bound may fail, between 0 and 1."
-        )
-    return number
-
-
-def check_choice(name: str, value: object, options: tuple[str, ...]) -> str:
-    """One of a few words."""
-    if not isinstance(value, str) or value not in options:
-        words = " or ".join(f'"{option}"' for option in options)
-        raise InvalidInput(f"{name}={value!r}: give {words}.")
-    return value
-
-
-def check_flag(name: str, value: object) -> bool:
-    """True or False."""
-    if not isinstance(value, bool):
-        raise InvalidInput(f"{name}={value!r}: give True or False.")
-    return value
 
 
 def check_kernel(kernel: object, domain: Grid | Arms | Box | Mixed) -> Matern:

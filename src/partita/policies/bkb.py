@@ -11,7 +11,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from partita._checks import as_number, as_positive
+from partita._checks import as_number, as_positive, check_horizon
 from partita._threads import one_thread
 from partita.domains import Arms, Grid
 from partita.errors import InvalidInput, NumericalError
@@ -20,12 +20,7 @@ from partita.noise import Noise
 from partita.posterior import unit_kernel
 
 from ._arms import ArmsPolicy
-from .base import (
-    Prediction,
-    check_finite,
-    check_horizon,
-    check_kernel,
-)
+from .base import Prediction, check_finite, check_kernel
 from .pi_gp_ucb import check_alpha
 
 FloatArray = npt.NDArray[np.float64]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from partita._checks import check_choice, check_delta, check_horizon, check_scale, check_seed
 from partita.calibration import Fixed, Settings, fit, profile
 from partita.cover import Geometry
 from partita.domains import Arms, Box, Grid
@@ -24,17 +25,7 @@ from ._intake import Intake
 from ._records import REGION_POINTS, Records
 from ._region import RENEW_EARLY, Region
 from ._search import Search
-from .base import (
-    Policy,
-    Prediction,
-    Recommendation,
-    check_choice,
-    check_delta,
-    check_horizon,
-    check_kernel,
-    check_scale,
-    check_seed,
-)
+from .base import Policy, Prediction, Recommendation, check_kernel
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

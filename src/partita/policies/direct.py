@@ -7,12 +7,11 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from typing import NamedTuple
 
-from partita._checks import as_number
+from partita._checks import as_number, check_seed
 from partita.domains import Arms, Box, Grid
 from partita.errors import InvalidInput
 
 from ._tree import ExactTreePolicy
-from .base import check_seed
 
 #: Values of rectangles of one size that differ by no more than this, or this part of the largest
 #: value if that is below 1, are equal: symmetric points differ by rounding.

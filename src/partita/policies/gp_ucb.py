@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy.typing as npt
 
+from partita._checks import check_choice, check_delta, check_scale, check_seed
 from partita.domains import Arms, Grid
 from partita.errors import InvalidInput
 from partita.kernels import Matern
@@ -17,15 +18,7 @@ from partita.theory.gains import GreedyGain
 from partita.widths import BayesianWidth, SrinivasWidth, Width
 
 from ._engine import Engine
-from .base import (
-    Prediction,
-    check_choice,
-    check_delta,
-    check_finite,
-    check_kernel,
-    check_scale,
-    check_seed,
-)
+from .base import Prediction, check_finite, check_kernel
 from .pi_gp_ucb import SMALLEST_ALPHA
 from .ucb import UCBPolicy
 

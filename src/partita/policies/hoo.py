@@ -8,13 +8,13 @@ from array import array
 import numpy as np
 import numpy.typing as npt
 
-from partita._checks import as_number
+from partita._checks import as_number, check_horizon, check_scale, check_seed
 from partita.domains import Arms, Box, Grid
 from partita.errors import InvalidInput
 from partita.noise import Noise, sub_gaussian_constant
 
 from ._tree import TreePolicy
-from .base import Recommendation, check_horizon, check_scale, check_seed
+from .base import Recommendation
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -121,7 +121,7 @@ class HOO(TreePolicy):
     # -- the method -------------------------------------------------------------------------------
 
     def _propose(self) -> tuple[int, FloatArray]:
-        self._watch_horizon("the settings were made for that")
+        self._watch_horizon()
         self._count_visit()
         self._renew()
         tree, bound = self._tree, self._bound

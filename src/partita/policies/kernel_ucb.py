@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from partita._checks import check_horizon, check_scale
 from partita.domains import Arms, Grid
 from partita.kernels import Matern
 from partita.noise import Noise
@@ -12,12 +13,7 @@ from partita.sites import tie_resolution
 from partita.widths import FixedWidth
 
 from ._engine import Engine
-from .base import (
-    check_finite,
-    check_horizon,
-    check_kernel,
-    check_scale,
-)
+from .base import check_finite, check_kernel
 from .pi_gp_ucb import check_alpha
 from .ucb import UCBPolicy
 

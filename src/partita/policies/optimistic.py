@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from heapq import heappop, heappush
 
-from partita._checks import as_positive
+from partita._checks import as_positive, check_horizon, check_scale, check_seed
 from partita.domains import Arms, Box, Grid
 
 from ._tree import ExactTreePolicy, check_whole
-from .base import check_horizon, check_scale, check_seed
 
 
 class DOO(ExactTreePolicy):

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from partita._checks import check_horizon, check_scale
 from partita.cover import SplitRule
 from partita.domains import Arms, Box, Grid
 from partita.errors import InvalidInput
@@ -17,7 +18,7 @@ from partita.widths import MixtureWidth
 
 from ._engine import Engine
 from ._thompson import PosteriorDraws
-from .base import check_horizon, check_kernel, check_scale
+from .base import check_kernel
 from .pi_gp_ucb import (
     check_alpha,
     check_cells,

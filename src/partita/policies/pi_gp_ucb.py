@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from partita._checks import as_positive
+from partita._checks import as_positive, check_choice, check_flag, check_horizon
 from partita.cover import Geometry, SplitRule, paper_cells_per_side
 from partita.domains import Arms, Box, Grid
 from partita.errors import InvalidInput, warn_theory
@@ -20,13 +20,7 @@ from partita.widths import MixtureWidth, PaperWidth, Width
 
 from ._engine import Engine
 from ._scores import TightenedBounds
-from .base import (
-    check_choice,
-    check_domain,
-    check_flag,
-    check_horizon,
-    check_kernel,
-)
+from .base import check_domain, check_kernel
 from .ucb import UCBPolicy
 
 #: Variances are known to about 1e−15, and the width divides them by alpha.

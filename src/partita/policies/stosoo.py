@@ -8,11 +8,12 @@ from heapq import heappop, heappush
 import numpy as np
 import numpy.typing as npt
 
+from partita._checks import check_delta, check_horizon, check_scale, check_seed
 from partita.domains import Arms, Box, Grid
 from partita.noise import Noise, sub_gaussian_constant
 
 from ._tree import TreePolicy, check_whole
-from .base import Recommendation, check_delta, check_horizon, check_scale, check_seed
+from .base import Recommendation
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -119,7 +120,7 @@ class StoSOO(TreePolicy):
     # -- the method -------------------------------------------------------------------------------
 
     def _propose(self) -> tuple[int, FloatArray]:
-        self._watch_horizon("the settings were made for that")
+        self._watch_horizon()
         node = self._next()
         if node is None:
             node = self._spare()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from partita._checks import as_positive
+from partita._checks import as_positive, check_scale
 from partita.domains import Arms, Grid
 from partita.errors import NumericalError
 from partita.kernels import Matern
@@ -16,7 +16,7 @@ from partita.rows import RowPosterior
 
 from ._arms import Model
 from ._phased import PhasedPolicy
-from .base import check_finite, check_kernel, check_scale
+from .base import check_finite, check_kernel
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from partita._checks import as_positive
+from partita._checks import as_positive, check_scale
 from partita.domains import Arms, Grid
 from partita.linear import (
     LinearPosterior,
@@ -17,7 +17,7 @@ from partita.noise import Noise
 
 from ._arms import Model
 from ._phased import PhasedPolicy
-from .base import check_finite, check_scale
+from .base import check_finite
 
 
 class SupLinUCB(PhasedPolicy):

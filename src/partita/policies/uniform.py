@@ -7,13 +7,14 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from partita._checks import check_seed
 from partita.cover import Geometry
 from partita.domains import Arms, Box, Grid
 from partita.mixed import Mixed
 from partita.sites import SNAP_BITS, ArmSites, BoxSites
 
 from ._feasible import FeasiblePoints
-from .base import Policy, Recommendation, check_seed
+from .base import Policy, Recommendation
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

@@ -9,10 +9,9 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Union, cast
 
-from partita._checks import as_number
+from partita._checks import as_number, check_seed
 from partita.errors import EvaluationFailed, InvalidInput
 from partita.optimizer import Optimizer, Suggestion
-from partita.policies.base import check_seed
 from partita.result import Checkpoint, History, Result, answer
 from partita.space import as_space
 

@@ -14,13 +14,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from partita import noise as noises
-from partita._checks import as_positive
+from partita._checks import (
+    as_positive,
+    check_choice,
+    check_delta,
+    check_horizon,
+    check_scale,
+    check_seed,
+)
 from partita._version import __version__
 from partita.errors import InvalidInput, StudyError
 from partita.kernels import Matern
 from partita.noise import sub_gaussian_constant
 from partita.optimizer import Optimizer
-from partita.policies.base import check_choice, check_delta, check_horizon, check_scale, check_seed
 from partita.space import Space, as_space
 
 #: Noise that is stored as it is; any other as `SubGaussian` of its constant.

@@ -14,12 +14,12 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from partita._checks import as_number
+from partita._checks import as_number, check_choice
 from partita.errors import InvalidInput
 from partita.kernels import Matern
 from partita.noise import Noise
 from partita.optimizer import Optimizer, Suggestion, Trial, as_value
-from partita.policies.base import Policy, Prediction, check_choice
+from partita.policies.base import Policy, Prediction
 from partita.result import Checkpoint
 from partita.space import Space
 from partita.trials import Trials

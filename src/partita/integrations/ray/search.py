@@ -12,12 +12,12 @@ from ray import cloudpickle
 from ray.tune.result import DEFAULT_METRIC
 from ray.tune.search import Searcher
 
+from partita._checks import check_seed
 from partita._version import __version__
 from partita.errors import InvalidInput, VersionMismatch
 from partita.kernels import Matern
 from partita.noise import Noise
 from partita.optimizer import Optimizer, Suggestion, Trial, as_value
-from partita.policies.base import check_seed
 from partita.running.failures import Failures
 
 from .space import TuneSpace, from_config, from_space
