@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from ._proposals import between
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+Number = TypeVar("Number", float, FloatArray)
 
 #: Observations between two renewals of the candidates: while points are few, later, and at most.
 RENEW_EARLY, RENEW_LATE, LATE_POINTS, RENEW_LAST = 8, 16, 128, 64
@@ -207,6 +208,10 @@ class Conditioned:
     kernel: FloatArray
     factor: FloatArray
     values: FloatArray
+
+    def in_units(self, value: Number) -> Number:
+        """What a value, or values, in units of the amplitude and from the mean stand for."""
+        return self.settings.mean + self.settings.amplitude * value
 
     def moments_at(self, points: FloatArray) -> PointMoments:
         """Means and variances at points (n, d)."""

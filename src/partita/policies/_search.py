@@ -176,7 +176,7 @@ class Search:
             new = known.moments_at(fresh)
             top = max(top, new.upper(reach))
             best = _best_of(fresh, new.mean + reach * np.sqrt(new.variance), region)
-        value = known.settings.mean + known.settings.amplitude * top
+        value = known.in_units(top)
         region.bound = self._fits, region.changes, value
         return value
 

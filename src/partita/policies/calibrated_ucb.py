@@ -22,8 +22,9 @@ from partita.sites import ArmSites, BoxSites
 
 from ._deviations import simultaneous
 from ._intake import Intake
+from ._misfit import bounds_at
 from ._records import REGION_POINTS, Records
-from ._region import RENEW_EARLY, Region
+from ._region import RENEW_EARLY, Conditioned, Region
 from ._search import Search
 from .base import Policy, Prediction, Recommendation, check_kernel
 
@@ -260,30 +261,23 @@ class CalibratedUCB(Policy):
             return Recommendation(self._sites.x(site), 0.0, -math.inf, math.inf)
         settings = self._answering()
         likely = sorted(self._records.regions, key=self._hope, reverse=True)[:3]
-        best: tuple[float, int, float, float] | None = None
+        best: tuple[float, int, float, Conditioned] | None = None
         for region in likely:
             if not region.sites:
                 continue
             sites = np.array(region.sites, dtype=np.int64)
             known = self._search.condition(region.data, settings, settings)
             mean, variance, _ = known.moments_at(self._sites.scaled[sites])
-            std = np.sqrt(variance)
-            j = int(np.argmax(mean - std))
-            level, size = known.settings.mean, known.settings.amplitude
-            found = (
-                level + size * float(mean[j] - std[j]),
-                int(sites[j]),
-                level + size * float(mean[j]),
-                size * float(std[j]),
-            )
-            if best is None or found[0] > best[0]:
-                best = found
+            lowered = mean - np.sqrt(variance)
+            j = int(np.argmax(lowered))
+            worth = known.in_units(float(lowered[j]))
+            if best is None or worth > best[0]:
+                best = worth, int(sites[j]), known.in_units(float(mean[j])), known
         assert best is not None
-        _, site, mean_there, std_there = best
-        reach = simultaneous(self.delta, settings.scales) * std_there
-        return Recommendation(
-            self._sites.x(site), mean_there, mean_there - reach, mean_there + reach
-        )
+        _, site, mean_there, known = best
+        reach = simultaneous(self.delta, settings.scales)
+        lower, upper = map(known.in_units, bounds_at(known, self._sites.scaled[site], reach))
+        return Recommendation(self._sites.x(site), mean_there, lower, upper)
 
     def _hope(self, region: Region) -> float:
         """How good the best point of a region may be, roughly: by its model, or by its values."""
@@ -336,7 +330,7 @@ class CalibratedUCB(Policy):
                 continue
             known = self._search.condition(sites, best, best)
             there, variance, _ = known.moments_at(points[rows])
-            mean[rows] = known.settings.mean + known.settings.amplitude * there
+            mean[rows] = known.in_units(there)
             std[rows] = known.settings.amplitude * np.sqrt(variance)
         reach = simultaneous(self.delta, best.scales) * std
         return Prediction(mean, std, mean - reach, mean + reach)
