@@ -123,3 +123,54 @@ def test_the_answer_at_a_tip(monkeypatch):
     with_it, without = np.sum([held(seed) for seed in range(8)], axis=0)
     assert with_it >= 7
     assert without <= 5
+
+
+# -- certificates ----------------------------------------------------------------------------------
+
+
+def ackley(x: np.ndarray, tip: np.ndarray) -> float:
+    """Ackley's function, scaled to [−1, 1], highest at the tip."""
+    z = 60 * (x - tip)
+    fall = 20 * (1 - np.exp(-0.2 * np.sqrt(np.mean(z**2))))
+    return float(1 - 2 * (fall + np.e - np.exp(np.mean(np.cos(2 * np.pi * z)))) / 22.3)
+
+
+def first_certificates(seed: int, within: float) -> list[bool]:
+    """Whether the first certificates within so much held: as they are, and without looking back."""
+    random = np.random.default_rng([seed, 5])
+    tip = random.uniform(0.2, 0.8, 5)
+    policy = pt.CalibratedUCB(pt.Box([0] * 5, [1] * 5), seed=seed)
+    held: list[bool | None] = [None, None]
+    for t in range(1, 400):
+        x = policy.ask()
+        policy.tell(x, ackley(x, tip) + random.uniform(-0.1, 0.1))
+        if t % 5 or None not in held:
+            continue
+        noted, lost = policy._ceilings, 1 - ackley(policy.recommend().x, tip)
+        for i, ceilings in enumerate((noted, [])):
+            policy._ceilings = ceilings
+            certificate = policy.certificate()
+            if held[i] is None and certificate <= within:
+                held[i] = lost <= certificate
+        policy._ceilings = noted
+    return [h is not False for h in held]
+
+
+def test_a_run_that_still_climbs_is_not_certified():
+    with_it, without = np.sum([first_certificates(seed, 0.4) for seed in range(8)], axis=0)
+    assert with_it >= without + 3
+
+
+def test_bounds_that_were_broken_count_in_proportion_to_what_they_knew():
+    random = np.random.default_rng(0)
+    policy = pt.CalibratedUCB(pt.Box([0], [1]), seed=0)
+    for _ in range(100):
+        x = policy.ask()
+        policy.tell(x, -abs(float(x[0]) - 0.3) + random.normal(0, 0.1))
+    assert [told for told, _ in policy._ceilings] == sorted({t for t, _ in policy._ceilings})
+    policy._ceilings = []
+    plain, lower = policy.certificate(), policy.recommend().lower
+    policy._ceilings = [(10, lower - 3.0), (40, lower - 1.0), (60, lower + 2.0)]
+    assert policy.certificate() == pytest.approx(plain + 0.4 * 1.0)
+    policy._ceilings = [(60, lower + 2.0)]
+    assert policy.certificate() == plain

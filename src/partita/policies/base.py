@@ -23,7 +23,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 #: Raised by one whenever what a policy saves changes; a policy of another version is refused.
-STATE_VERSION = 5
+STATE_VERSION = 6
 #: Values beyond this could overflow when they are squared or summed.
 LARGEST_VALUE = 1e150
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -48,6 +49,8 @@ FEWEST = 3
 MOST_GIVEN_UP = 64
 #: Values for each dimension, and as many more, before the fitted model can certify anything.
 CERTIFIED_FROM = 10
+#: Upper bounds are remembered each time there are so many times the values.
+NOTE_FACTOR = 2.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +145,8 @@ class CalibratedUCB(Policy):
         self._fitted = 0
         #: The settings that answers come from, once the first design was told in full.
         self._believed = self._search.fit.best
+        #: Upper bounds on f as they once were, each after so many values.
+        self._ceilings: list[tuple[int, float]] = []
 
     # -- asking ---------------------------------------------------------------------------------
 
@@ -188,7 +193,8 @@ class CalibratedUCB(Policy):
         region = self._records.region_of(site)
         if counted is not None:
             self._search.observe(site, counted)
-        self._keep_up(site)
+        if self._keep_up(site):
+            self._note_ceiling()
         if region.stale and len(self._records.regions) > 1 and self._told >= len(self._start):
             self._search.look_around()
 
@@ -213,9 +219,13 @@ class CalibratedUCB(Policy):
             self._next_fit = self._intake.seen
         return counted
 
-    def _keep_up(self, site: int) -> None:
-        """Fit the settings again, and cut the site's region in two, where that is due."""
-        if self._intake.seen >= self._next_fit:
+    def _keep_up(self, site: int) -> bool:
+        """Fit the settings again, and cut the site's region in two, where that is due.
+
+        Whether they were fitted.
+        """
+        due = self._intake.seen >= self._next_fit
+        if due:
             self._refit()
             self._next_fit = max(
                 self._intake.seen + REFIT_STEP, int(self._intake.seen * REFIT_FACTOR)
@@ -227,6 +237,7 @@ class CalibratedUCB(Policy):
                 continue
             if self._records.cut(number, self._search.fit.best.scales):
                 full += [number, len(self._records.regions) - 1]
+        return due
 
     def _refit(self) -> None:
         """Find the most likely settings."""
@@ -289,13 +300,28 @@ class CalibratedUCB(Policy):
         """An estimate of what f(x*) − f(recommended x) can still be, by the fitted model.
 
         Infinite while there are fewer than ten values for each dimension, and ten more: a model of
-        so few is easily wrong.
+        so few is easily wrong. If f has turned out higher than the bounds of earlier fits, those of
+        this one may be as wrong: what they were short of counts in proportion to the values they
+        knew.
         """
         if self._told < CERTIFIED_FROM * (self.domain.dim + 1):
             return math.inf
-        settings, answer = self._answering(), self.recommend()
+        answer = self.recommend()
+        short = [known / self._told * (answer.lower - upper) for known, upper in self._ceilings]
+        return self._ceiling(answer) - answer.lower + max([0.0, *short])
+
+    def _note_ceiling(self) -> None:
+        """Remember now and then what f is at most, to see later whether that was so."""
+        before = self._ceilings[-1][0] if self._ceilings else 0
+        if self._told >= NOTE_FACTOR * before:
+            with suppress(NumericalError):
+                self._ceilings.append((self._told, self._ceiling(self.recommend())))
+
+    def _ceiling(self, answer: Recommendation) -> float:
+        """The highest upper bound on f, by the fitted model and at the answer."""
+        settings = self._answering()
         bounds = [self._search.highest_bound(region, settings) for region in self._records.regions]
-        return max(*bounds, answer.upper) - answer.lower
+        return max(*bounds, answer.upper)
 
     def _answering(self) -> Settings:
         """The settings that answers come from: the most likely, by what has been told."""
