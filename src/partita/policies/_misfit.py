@@ -14,8 +14,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from partita._threads import one_thread
-
 from ._region import Conditioned
 
 FloatArray = npt.NDArray[np.float64]
@@ -27,20 +25,16 @@ MISFIT = 3.0
 
 
 def bounds_at(known: Conditioned, point: FloatArray, reach: float) -> tuple[float, float]:
-    """Bounds on f at a point (d,), `reach` deviations about the mean, in units of the amplitude."""
-    from scipy.linalg import solve_triangular
+    """Bounds on f at a point (d,) of the data, in units of the amplitude.
 
+    They are `reach` standard deviations about the mean, or means.
+    """
     mean, variance, rows = known.moments_at(point[None, :])
     away = np.sqrt(((known.scaled - point / known.settings.scales) ** 2).sum(axis=1))
-    near = (away[:, None] <= NEAR).astype(float)
-    near = near[:, near.any(axis=0)]
-    with one_thread():
-        solved = solve_triangular(known.factor, near, lower=True, check_finite=False)
-        offset = known.values @ solved
-        rest = 1.0 - rows[:, 0] @ solved
+    product, solved = known.whiten((away[:, None] <= NEAR).astype(float))
     precision = np.einsum("ij,ij->j", solved, solved)
-    offset /= precision
-    score = offset * np.sqrt(precision)
+    offset, score = product / precision, product / np.sqrt(precision)
+    rest = 1.0 - rows[:, 0] @ solved
     shifted = mean + rest * offset
     wide = reach * np.sqrt(variance + rest**2 / precision)
     simple = reach * np.sqrt(variance)

@@ -224,17 +224,21 @@ class Conditioned:
 
     def _moments(self, across: FloatArray) -> PointMoments:
         """Means and variances where the kernel to the data is `across` (P, n), overwritten."""
+        mean, rows = self.whiten(across)
+        variance = np.maximum(1.0 - np.einsum("ij,ij->j", rows, rows), 0.0)
+        return PointMoments(mean, variance, rows)
+
+    def whiten(self, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """L⁻¹ of columns (P, n), which it overwrites, after their products with L⁻¹ of values."""
         from scipy.linalg import solve_triangular
 
-        if not across.shape[1]:  # old releases of SciPy refuse to solve for nothing
-            return PointMoments(np.empty(0), np.empty(0), across)
+        if not columns.shape[1]:  # old releases of SciPy refuse to solve for nothing
+            return np.empty(0), columns
         with one_thread():
             rows = solve_triangular(
-                self.factor, across, lower=True, overwrite_b=True, check_finite=False
+                self.factor, columns, lower=True, overwrite_b=True, check_finite=False
             )
-            mean = self.values @ rows
-        variance = np.maximum(1.0 - np.einsum("ij,ij->j", rows, rows), 0.0)
-        return PointMoments(np.asarray(mean), variance, np.asarray(rows))
+            return np.asarray(self.values @ rows), np.asarray(rows)
 
     def candidates(
         self,
