@@ -43,6 +43,7 @@ class Check:
     answer: bool
     certificate: bool
     anywhere: float
+    wider: float
     regret: float
     certified: float
 
@@ -75,6 +76,8 @@ def run(name: str, noise: str, seed: int, evaluations: int) -> list[Check]:
             f = float(problem.function(answer.x[None, :])[0])
             known = policy.predict(points)
             held = (known.lower <= values) & (values <= known.upper)
+            there = policy.predict(answer.x[None, :])
+            plain = float(there.upper[0] - there.lower[0])
             checks.append(
                 Check(
                     name,
@@ -83,6 +86,7 @@ def run(name: str, noise: str, seed: int, evaluations: int) -> list[Check]:
                     answer.lower <= f <= answer.upper,
                     problem.best - f <= certificate,
                     float(held.mean()),
+                    (answer.upper - answer.lower) / plain,
                     (problem.best - f) / problem.uniform_regret,
                     certificate / problem.uniform_regret,
                 )
@@ -191,6 +195,11 @@ def main() -> None:
     print(f"\n{options.runs} runs each; certificate over regret, median: {np.median(ratio):.1f}")
     for t in sorted({check.told for check in checks}):
         lost = np.mean([check.regret for check in checks if check.told == t])
+        wider = [check.wider for check in checks if check.told == t]
+        print(
+            f"bounds of the answer over the model's alone after {t:,}: "
+            f"mean {np.mean(wider):.2f}, median {np.median(wider):.2f}"
+        )
         print(f"regret of the answer after {t:,}, a part of uniform sampling's: {lost:.4f}")
 
 
