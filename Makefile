@@ -58,12 +58,13 @@ test-heavy: $(HEAVY_STAMP) ## Run the tests with real clusters and servers: Ray,
 	$(BIN)/python -m pytest tests/heavy $(HEAVY_ARGS)
 
 test-nojit: $(DEV_STAMP) ## Run the tests of the compiled loops with the compiler off
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/test_hot.py -q
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/gp/test_loops.py -q
 
-lint: $(DEV_STAMP) ## Check style, format and types
+lint: $(DEV_STAMP) ## Check style, format, types and which room imports which
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 format: $(DEV_STAMP) ## Format the code and apply the safe fixes
 	$(BIN)/ruff check --fix .

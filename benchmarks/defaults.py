@@ -19,7 +19,7 @@ from unittest.mock import patch
 import numpy as np
 
 import partita as pt
-from partita import lattice
+from partita.partition import lattice
 from partita.policies import pi_gp_ucb
 from partita.problems import RKHSFunction
 

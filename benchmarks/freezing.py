@@ -18,7 +18,7 @@ from versus import problems
 from versus.regrets import regrets, unit_box
 
 import partita as pt
-from partita.policies import calibrated_ucb
+from partita.policies.calibrated import calibrated_ucb
 
 FROZEN = 0.05
 CHECKPOINTS = (200, 1_000, 5_000)

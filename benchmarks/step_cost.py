@@ -23,7 +23,8 @@ import numpy as np
 from numba import njit
 
 import partita as pt
-from partita import _hot, _hot_choice
+from partita.gp import _loops as _hot
+from partita.partition import _loops as _hot_choice
 from partita.problems import RKHSFunction
 
 KERNEL = pt.Matern(nu=1.5, lengthscale=0.2)

@@ -18,9 +18,9 @@ import warnings
 import numpy as np
 
 import partita as pt
-from partita.policies.hoo import HOO
-from partita.policies.optimistic import SOO
-from partita.policies.stosoo import StoSOO
+from partita.policies.baselines.hoo import HOO
+from partita.policies.baselines.optimistic import SOO
+from partita.policies.baselines.stosoo import StoSOO
 
 HORIZON = 10_000
 MARKS = (1_000, 10_000)

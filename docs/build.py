@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from partita.policies import catalogue
+from partita.theory import catalogue
 
 PAGE = Path(__file__).parent / "algorithms.md"
 

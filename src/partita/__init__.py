@@ -12,71 +12,72 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from . import errors, experiments, problems, testing, theory
-    from .domains import Arms, Box, Grid
+    from ._types import Prediction, Recommendation
     from .errors import PartitaError, TheoryWarning
-    from .kernels import Matern
-    from .mixed import Mixed
-    from .noise import Bernoulli, Bounded, Gaussian, SubGaussian, Uniform
-    from .optimize import maximize, minimize, scipy_method
-    from .optimizer import Optimizer, Suggestion, Trial
-    from .policies.base import Policy, Prediction, Recommendation
-    from .policies.bkb import BKB
-    from .policies.calibrated_ucb import CalibratedUCB
-    from .policies.confidence_ball import ConfidenceBall
-    from .policies.direct import DIRECT
-    from .policies.gp_ucb import GPUCB
-    from .policies.hoo import HOO
-    from .policies.igp_ucb import IGPUCB
-    from .policies.kernel_ucb import KernelUCB
-    from .policies.oful import OFUL
-    from .policies.optimistic import DOO, SOO
+    from .front import maximize, minimize, scipy_method
+    from .model.domains import Arms, Box, Grid
+    from .model.kernels import Matern
+    from .model.mixed import Mixed
+    from .model.noise import Bernoulli, Bounded, Gaussian, SubGaussian, Uniform
+    from .optimize.optimizer import Optimizer, Suggestion, Trial
+    from .policies.base import Policy
+    from .policies.baselines.bkb import BKB
+    from .policies.baselines.confidence_ball import ConfidenceBall
+    from .policies.baselines.direct import DIRECT
+    from .policies.baselines.gp_ucb import GPUCB
+    from .policies.baselines.hoo import HOO
+    from .policies.baselines.igp_ucb import IGPUCB
+    from .policies.baselines.kernel_ucb import KernelUCB
+    from .policies.baselines.oful import OFUL
+    from .policies.baselines.optimistic import DOO, SOO
+    from .policies.baselines.stosoo import StoSOO
+    from .policies.baselines.sup_kernel_ucb import SupKernelUCB
+    from .policies.baselines.sup_lin_ucb import SupLinUCB
+    from .policies.calibrated import CalibratedUCB
     from .policies.pi_gp_ts import PiGPTS
     from .policies.pi_gp_ucb import PiGPUCB
-    from .policies.stosoo import StoSOO
-    from .policies.sup_kernel_ucb import SupKernelUCB
-    from .policies.sup_lin_ucb import SupLinUCB
     from .policies.uniform import UniformSampling
     from .space import Space
     from .study import Study
 
 _HOME = {
-    "Arms": "domains",
-    "Box": "domains",
-    "Grid": "domains",
+    "Arms": "model.domains",
+    "Box": "model.domains",
+    "Grid": "model.domains",
     "PartitaError": "errors",
     "TheoryWarning": "errors",
-    "Matern": "kernels",
-    "Mixed": "mixed",
-    "Bernoulli": "noise",
-    "Bounded": "noise",
-    "Gaussian": "noise",
-    "SubGaussian": "noise",
-    "Uniform": "noise",
-    "maximize": "optimize",
-    "minimize": "optimize",
-    "scipy_method": "optimize",
-    "Optimizer": "optimizer",
-    "Suggestion": "optimizer",
-    "Trial": "optimizer",
+    "Matern": "model.kernels",
+    "Mixed": "model.mixed",
+    "Bernoulli": "model.noise",
+    "Bounded": "model.noise",
+    "Gaussian": "model.noise",
+    "SubGaussian": "model.noise",
+    "Uniform": "model.noise",
+    "maximize": "front",
+    "minimize": "front",
+    "scipy_method": "front",
+    "Optimizer": "optimize.optimizer",
+    "Suggestion": "optimize.optimizer",
+    "Trial": "optimize.optimizer",
     "Policy": "policies.base",
-    "Prediction": "policies.base",
-    "Recommendation": "policies.base",
-    "BKB": "policies.bkb",
-    "CalibratedUCB": "policies.calibrated_ucb",
-    "ConfidenceBall": "policies.confidence_ball",
-    "DIRECT": "policies.direct",
-    "GPUCB": "policies.gp_ucb",
-    "HOO": "policies.hoo",
-    "IGPUCB": "policies.igp_ucb",
-    "KernelUCB": "policies.kernel_ucb",
-    "OFUL": "policies.oful",
-    "DOO": "policies.optimistic",
-    "SOO": "policies.optimistic",
+    "Prediction": "_types",
+    "Recommendation": "_types",
+    "BKB": "policies.baselines.bkb",
+    "CalibratedUCB": "policies.calibrated",
+    "ConfidenceBall": "policies.baselines.confidence_ball",
+    "DIRECT": "policies.baselines.direct",
+    "GPUCB": "policies.baselines.gp_ucb",
+    "HOO": "policies.baselines.hoo",
+    "IGPUCB": "policies.baselines.igp_ucb",
+    "KernelUCB": "policies.baselines.kernel_ucb",
+    "OFUL": "policies.baselines.oful",
+    "DOO": "policies.baselines.optimistic",
+    "SOO": "policies.baselines.optimistic",
     "PiGPTS": "policies.pi_gp_ts",
     "PiGPUCB": "policies.pi_gp_ucb",
-    "StoSOO": "policies.stosoo",
-    "SupKernelUCB": "policies.sup_kernel_ucb",
-    "SupLinUCB": "policies.sup_lin_ucb",
+    "StoSOO": "policies.baselines.stosoo",
+    "SupKernelUCB": "policies.baselines.sup_kernel_ucb",
+    "SupLinUCB": "policies.baselines.sup_lin_ucb",
     "UniformSampling": "policies.uniform",
     "Space": "space",
     "Study": "study",

@@ -8,9 +8,8 @@ from numbers import Integral, Real
 import numpy as np
 import numpy.typing as npt
 
-from .errors import InvalidInput
-
-FloatArray = npt.NDArray[np.float64]
+from partita._types import FloatArray
+from partita.errors import InvalidInput
 
 #: Norm bounds and noise constants below this, or above its inverse, are refused.
 SMALLEST_SCALE = 1e-50

@@ -16,7 +16,7 @@ def lazy_names(
     Parameters
     ----------
     package : the package's `__name__`
-    homes : the module of the package that each name is in
+    homes : the module that each name is in: of the package, or any of Partita's by its full name
     modules : modules of the package that are loaded on first use themselves
     """
 
@@ -26,7 +26,8 @@ def lazy_names(
         home = homes.get(name)
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{package}.{home}"), name)
+        full = home if home.startswith("partita.") else f"{package}.{home}"
+        value = getattr(import_module(full), name)
         setattr(sys.modules[package], name, value)
         return value
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from .cover import CellKey, Geometry, paper_cells_per_side, split_threshold
-from .domains import Arms, Grid
-from .kernels import Matern
-from .sites import arm_priorities, tie_resolution
-
-FloatArray = npt.NDArray[np.float64]
+from partita._types import FloatArray
+from partita.model.domains import Arms, Grid
+from partita.model.kernels import Matern
+from partita.partition.cover import CellKey, Geometry, paper_cells_per_side, split_threshold
+from partita.partition.sites import arm_priorities, tie_resolution
 
 
 @dataclass

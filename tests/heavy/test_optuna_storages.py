@@ -13,7 +13,7 @@ from typing import Any
 import optuna
 import pytest
 from optuna.trial import TrialState
-from postgres_server import postgres
+from support.postgres_server import postgres
 
 from partita.integrations._optuna_space import PROPOSAL
 from partita.integrations.optuna import PartitaSampler

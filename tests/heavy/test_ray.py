@@ -19,9 +19,9 @@ import partita.integrations.ray
 from partita.errors import InvalidInput, NotPending, VersionMismatch
 from partita.integrations.ray import PartitaSearch
 from partita.integrations.ray.space import from_config, from_space
-from partita.kernels import Matern
-from partita.noise import Gaussian
-from partita.optimizer import Optimizer
+from partita.model.kernels import Matern
+from partita.model.noise import Gaussian
+from partita.optimize.optimizer import Optimizer
 
 SPACE = {"lr": (1e-4, 1e-1, "log"), "depth": (1, 8, "int")}
 

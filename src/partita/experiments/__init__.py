@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 from partita._lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
+    from partita.policies.named import PolicySpec
+
     from .parallel import run_many
-    from .specs import PolicySpec, ProblemSpec, Task
+    from .specs import ProblemSpec, Task
     from .store import Store
     from .trace import Trace, run
 
 _HOME = {
-    "PolicySpec": "specs",
+    "PolicySpec": "partita.policies.named",
     "ProblemSpec": "specs",
     "Store": "store",
     "Task": "specs",

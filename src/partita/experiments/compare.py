@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from partita._version import __version__
 from partita.errors import InvalidInput
 from partita.policies import registry
+from partita.policies.named import PolicySpec
 from partita.problems import get, names
 
 from .progress import duration
-from .specs import SYNTHETIC, PolicySpec, ProblemSpec, Setting, Task
+from .specs import SYNTHETIC, ProblemSpec, Task
 from .summary import band, entry
 from .table import aligned, estimate, runs_text
 from .trace import Trace
@@ -59,31 +60,6 @@ class Plan:
 def plays(policy: PolicySpec, problem: ProblemSpec) -> bool:
     """Whether a policy plays a problem's domain."""
     return not problem.continuous or "box" in policy.method.domains
-
-
-def read_policy(text: str) -> PolicySpec:
-    """A policy by its name, with settings in brackets if need be: "hoo[nu1=2,rho=0.5]"."""
-    found = re.fullmatch(r"([^\[\]]+)(?:\[(.*)\])?", text)
-    if found is None:
-        raise InvalidInput(f"policy {text!r}: give a name, or name[setting=value,...].")
-    settings = []
-    for part in filter(None, (found[2] or "").split(",")):
-        name, equals, value = part.partition("=")
-        if not equals:
-            raise InvalidInput(f"policy {text!r}: {part!r} is not a setting=value.")
-        settings.append((name.strip(), _value(value.strip())))
-    return PolicySpec(found[1], tuple(settings))
-
-
-def _value(text: str) -> Setting:
-    if text in {"true", "True", "false", "False"}:
-        return text in {"true", "True"}
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def read_problem(

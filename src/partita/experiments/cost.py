@@ -23,8 +23,8 @@ def _covariances(task: Task) -> int:
 
 
 def _is_large(task: Task) -> bool:
-    """Whether there are too many arms for a covariance of all (`partita.rows`)."""
-    from partita.partition import DENSE_LIMIT
+    """Whether there are too many arms for a covariance of all (`partita.gp.rows`)."""
+    from partita.gp.rows import DENSE_LIMIT
 
     return task.problem.arms > DENSE_LIMIT
 

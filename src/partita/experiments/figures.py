@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import io
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from partita._optional import require
+from partita._types import FloatArray
+from partita.figures.style import COLOURS, LABEL_GAP, drawing, saved, spread, within_panel
+from partita.policies.named import PolicySpec
+
 from . import compare
-from .optional import require
 from .paper import FUNCTIONS, Plan
-from .specs import PolicySpec, ProblemSpec
+from .specs import ProblemSpec
 from .summary import Band, band, smooth
 from .table import runs_text
 from .trace import Trace
 
-FloatArray = npt.NDArray[np.float64]
-
-#: Okabe & Ito's colours, which colour-blind readers can tell apart; the same in every figure.
-COLOURS = {
-    "igp-ucb": "#D55E00",
-    "pi-gp-ucb-paper": "#0072B2",
-    "pi-gp-ucb": "#009E73",
-    "uniform": "#777777",
-    "pi-gp-ts": "#CC79A7",
-    "gp-ucb": "#E69F00",
-    "hoo": "#56B4E9",
-}
 #: For any other policy of a comparison, in turn, then the same dashed.
 _FURTHER = ("#8B4513", "#6A3D9A", "#B8A600", "#1F3B73", "#A01C3C", "#2F6B3A")
 _DASHES: tuple[Any, ...] = ("solid", (0, (5, 1.5)), (0, (1.5, 1.2)))
@@ -40,8 +30,6 @@ TOP_HAT = 200
 _POINTS = 500
 #: Who loses much more than uniform sampling leaves the panel to the others.
 _MOST_SHOWN = 1.25
-#: Labels are at least this far apart, as a part of the panel's height.
-LABEL_GAP = 0.062
 _UNIFORM = "uniform"
 _BANDS = "Lines are means over the runs, bands their 95\N{NO-BREAK SPACE}% confidence."
 #: Names that fit beside a panel.
@@ -52,25 +40,6 @@ _SHORT = {
     "pi-gp-ucb-tight": "π-GP-UCB (tightened)",
     "pi-gp-ts": "Thompson (partition)",
     "uniform": "uniform sampling",
-}
-_STYLE = {
-    "font.family": "sans-serif",
-    "font.size": 9.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#999999",
-    "axes.labelcolor": "#333333",
-    "axes.titlesize": 10.5,
-    "axes.titlelocation": "left",
-    "axes.titleweight": "bold",
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#ECECEC",
-    "xtick.color": "#666666",
-    "ytick.color": "#666666",
-    "xtick.labelcolor": "#333333",
-    "ytick.labelcolor": "#333333",
-    "svg.hashsalt": "partita",
 }
 
 
@@ -288,54 +257,3 @@ def _name_lines(panel: Any, lines: Sequence[Line], gap: float) -> None:
             va="center",
             fontsize=9,
         )
-
-
-def spread(heights: Sequence[float], gap: float) -> list[float]:
-    """Ascending heights moved as little as needed to be `gap` apart: clusters keep their centre."""
-    clusters: list[tuple[float, int]] = []  # centre and size
-    for height in heights:
-        centre, size = height, 1
-        while clusters:
-            below, count = clusters[-1]
-            if (centre - (size - 1) * gap / 2) - (below + (count - 1) * gap / 2) >= gap:
-                break
-            clusters.pop()
-            centre = (centre * size + below * count) / (size + count)
-            size += count
-        clusters.append((centre, size))
-    return [centre + (i - (size - 1) / 2) * gap for centre, size in clusters for i in range(size)]
-
-
-def within_panel(heights: Sequence[float], gap: float) -> list[float]:
-    """Ascending heights pushed into [0, 1], still `gap` apart: over the top if there are many."""
-    kept = list(heights)
-    for i in reversed(range(len(kept))):
-        kept[i] = min(kept[i], 1.0 if i == len(kept) - 1 else kept[i + 1] - gap)
-    for i in range(len(kept)):
-        kept[i] = max(kept[i], 0.0 if i == 0 else kept[i - 1] + gap)
-    return kept
-
-
-@contextmanager
-def drawing() -> Iterator[Any]:
-    """A function that makes a new figure, in our style whatever the user's is."""
-    matplotlib = require("matplotlib")
-    module = require("matplotlib.figure")
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(_STYLE)
-        yield lambda size: module.Figure(figsize=size)
-
-
-def saved(figure: Any, title: str, text: str) -> dict[str, bytes]:
-    """The figure as PNG and SVG, by their endings."""
-    width, height = figure.get_size_inches()
-    figure.text(0.3 / width, 1 - 0.18 / height, title, fontsize=13, fontweight="bold", va="top")
-    lines = "\n".join(textwrap.fill(part, int(13.2 * width) - 8) for part in text.split("\n"))
-    figure.text(0.3 / width, 1 - 0.5 / height, lines, color="#555555", va="top", linespacing=1.4)
-    files = {}
-    for kind, metadata in (("png", {"Software": "Partita"}), ("svg", {"Date": None})):
-        file = io.BytesIO()
-        figure.savefig(file, format=kind, dpi=160, metadata=metadata, facecolor="white")
-        files[kind] = file.getvalue()
-    return files

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from partita.errors import InvalidInput
+from partita.policies.named import PolicySpec
 
-from .specs import PolicySpec, ProblemSpec, Task
+from .specs import ProblemSpec, Task
 
 EXPERIMENTS = ("table1", "figure1", "figure2")
 #: What is compared unless asked otherwise: the paper's two, and our default.

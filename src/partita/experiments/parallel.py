@@ -9,10 +9,10 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from typing import Any
 
+from partita._optional import require
 from partita.errors import InvalidInput, PartitaError
 
 from .cost import available_bytes, expected_bytes, expected_seconds
-from .optional import require
 from .progress import Progress
 from .specs import Task
 from .store import Store

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self, TextIO
 
-from partita.running.status import StatusLine, bar, duration
+from partita._status import StatusLine, bar, duration
 
 from .cost import expected_seconds
 from .specs import Task

@@ -8,21 +8,18 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from partita._checks import as_positive, check_horizon, check_seed
-from partita.domains import Box, Grid
+from partita._types import FloatArray
 from partita.errors import InvalidInput
-from partita.kernels import Matern
-from partita.noise import SubGaussian, Uniform
+from partita.model.domains import Box, Grid
+from partita.model.kernels import Matern
+from partita.model.noise import SubGaussian, Uniform
 from partita.policies import registry
 from partita.policies.base import Policy
 from partita.policies.construct import construct
-from partita.policies.registry import Method
+from partita.policies.named import PolicySpec
 from partita.problems import RKHSFunction, average, get
-
-FloatArray = npt.NDArray[np.float64]
-Setting = float | int | str | bool
 
 #: The problem whose function is drawn anew for each seed; every other name is a test function.
 SYNTHETIC = "synthetic"
@@ -129,47 +126,24 @@ class ProblemSpec:
         return int(self.side**self.dim)
 
 
-@dataclass(frozen=True)
-class PolicySpec:
-    """A policy by name, with the settings of `partita.policies.registry` unless others are given.
+def policy_for(spec: PolicySpec, problem: Problem, horizon: int, seed: int) -> Policy:
+    """The policy at the start of a run, told what its signature names.
 
     "igp-ucb" and "pi-gp-ucb-paper" are told what the paper's experiments tell them: α = 1, and the
     noise as SubGaussian(its half-width). All others are told that the noise is uniform.
-
-    Parameters
-    ----------
-    name : str
-        One that the registry knows, or "module:Class" for a policy of your own.
-    settings : pairs of a name and a value
-        Further arguments of the policy, such as (("delta", 0.05),).
     """
-
-    name: str
-    settings: tuple[tuple[str, Setting], ...] = ()
-
-    def __post_init__(self) -> None:
-        """Refuse what could not be built."""
-        self.method  # noqa: B018
-
-    @property
-    def method(self) -> Method:
-        """What the registry knows of it."""
-        return registry.get(self.name)
-
-    def build(self, problem: Problem, horizon: int, seed: int) -> Policy:
-        """The policy at the start of a run, told what its signature names."""
-        method, width = self.method, problem.half_width
-        maker: Callable[..., Policy] = registry.maker_of(self.name)
-        return construct(
-            maker,
-            problem.domain,
-            horizon=horizon,
-            kernel=problem.kernel,
-            norm_bound=problem.norm_bound,
-            noise=SubGaussian(width) if method.sub_gaussian else Uniform(-width, width),
-            seed=seed,
-            settings={**method.settings, **dict(self.settings)},
-        )
+    method, width = spec.method, problem.half_width
+    maker: Callable[..., Policy] = registry.maker_of(spec.name)
+    return construct(
+        maker,
+        problem.domain,
+        horizon=horizon,
+        kernel=problem.kernel,
+        norm_bound=problem.norm_bound,
+        noise=SubGaussian(width) if method.sub_gaussian else Uniform(-width, width),
+        seed=seed,
+        settings={**method.settings, **dict(spec.settings)},
+    )
 
 
 @dataclass(frozen=True)

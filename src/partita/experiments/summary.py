@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .trace import Trace
+from partita._types import FloatArray
 
-FloatArray = npt.NDArray[np.float64]
+from .trace import Trace
 
 #: How often an interval holds the mean of infinitely many runs.
 LEVEL = 0.95

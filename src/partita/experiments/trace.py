@@ -12,14 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from partita._threads import one_thread
-from partita.domains import Grid
+from partita._types import FloatArray
 from partita.errors import PartitaError
+from partita.model.domains import Grid
 from partita.policies.base import Policy
+from partita.policies.named import PolicySpec
 from partita.policies.ucb import UCBPolicy
 
-from .specs import PolicySpec, Problem, ProblemSpec, Task
+from .specs import Problem, ProblemSpec, Task, policy_for
 
-FloatArray = npt.NDArray[np.float64]
 SmallFloats = npt.NDArray[np.float32]
 SmallInts = npt.NDArray[np.int32]
 
@@ -116,7 +117,7 @@ def _play(task: Task, problem: Problem, steps: int | None = None) -> Trace:
     cells = np.empty(len(sampled), np.int32)
     gain = np.empty(len(sampled))
     begin = time.perf_counter()
-    policy = task.policy.build(problem, task.horizon, task.seed)
+    policy = policy_for(task.policy, problem, task.horizon, task.seed)
     setup_seconds = time.perf_counter() - begin
     samples = t = 0
     try:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from partita._types import FloatArray
 
 BLUE, ORANGE, RED = "#0072B2", "#D55E00", "#C03030"
 GREY, INK = "#8A8A8A", "#333333"

@@ -10,9 +10,9 @@ from optuna.trial import TrialState
 
 from partita._checks import check_scale
 from partita.errors import InvalidInput
-from partita.optimizer import Optimizer, Suggestion, Trial
+from partita.optimize.failures import Failures
+from partita.optimize.optimizer import Optimizer, Suggestion, Trial
 from partita.policies.base import Policy
-from partita.running.failures import Failures
 
 from ._optuna_space import PROPOSAL, SearchSpace, Translation
 
@@ -24,7 +24,7 @@ def check_settings(settings: dict[str, Any]) -> None:
     """Refuse settings that no search space would fit, as `Optimizer` would with one."""
     policy, norm_bound = settings["policy"], settings["norm_bound"]
     if isinstance(policy, str):
-        from partita.experiments.compare import read_policy
+        from partita.policies.named import read_policy
 
         read_policy(policy)
     elif policy is not None and (isinstance(policy, Policy) or not callable(policy)):

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from partita._checks import check_flag, check_seed
+from partita._optional import MissingPackage
 from partita.errors import InvalidInput
-from partita.experiments.optional import MissingPackage
-from partita.kernels import Matern
-from partita.noise import Noise
-from partita.optimizer import Optimizer, Suggestion
+from partita.model.kernels import Matern
+from partita.model.noise import Noise
+from partita.optimize.optimizer import Optimizer, Suggestion
 
 try:
     from optuna.samplers import BaseSampler, RandomSampler

@@ -4,64 +4,25 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from partita._checks import as_floats, check_delta, check_scale, check_seed
+from partita._types import FloatArray, IntArray, Recommendation
 from partita._version import __version__
-from partita.cover import MAX_DIM
-from partita.domains import Arms, Box, Grid
 from partita.errors import InvalidInput, NotPending, VersionMismatch, warn_theory
-from partita.kernels import Matern
-from partita.mixed import Mixed
-from partita.noise import Noise, sub_gaussian_constant
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from partita.model.domains import Arms, Box, Grid
+from partita.model.kernels import Matern
+from partita.model.mixed import Mixed
+from partita.model.noise import Noise, sub_gaussian_constant
+from partita.partition.cover import MAX_DIM
 
 #: Raised by one whenever what a policy saves changes; a policy of another version is refused.
 STATE_VERSION = 6
 #: Values beyond this could overflow when they are squared or summed.
 LARGEST_VALUE = 1e150
-
-
-class Recommendation(NamedTuple):
-    """The point a policy would settle on, and what is known of f there."""
-
-    x: FloatArray
-    mean: float
-    lower: float
-    upper: float
-
-
-class Prediction(NamedTuple):
-    """Posterior of f at n points, each field (n,)."""
-
-    mean: FloatArray
-    std: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-
-
-@dataclass(frozen=True, slots=True)
-class CellView:
-    """A cell of the cover: a cube in the unit cube, and what is known in it."""
-
-    lower: FloatArray
-    side: float
-    level: int
-    count: int
-    information_gain: float
-    width: float
-    index: float
-
-    @property
-    def upper(self) -> FloatArray:
-        """The corner opposite to `lower`."""
-        return self.lower + self.side
 
 
 class Policy(ABC):

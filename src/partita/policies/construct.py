@@ -7,11 +7,11 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from partita.domains import Arms, Box, Grid
 from partita.errors import InvalidInput
-from partita.kernels import Matern
-from partita.mixed import Mixed
-from partita.noise import Noise
+from partita.model.domains import Arms, Box, Grid
+from partita.model.kernels import Matern
+from partita.model.mixed import Mixed
+from partita.model.noise import Noise
 
 P = TypeVar("P")
 

@@ -7,17 +7,17 @@ import math
 import numpy as np
 
 from partita._checks import check_horizon, check_scale
-from partita.cover import SplitRule
-from partita.domains import Arms, Box, Grid
 from partita.errors import InvalidInput
-from partita.kernels import Matern
-from partita.noise import Noise
-from partita.partition import DENSE_LIMIT
-from partita.sites import tie_resolution
-from partita.widths import MixtureWidth
+from partita.gp.rows import DENSE_LIMIT
+from partita.model.domains import Arms, Box, Grid
+from partita.model.kernels import Matern
+from partita.model.noise import Noise
+from partita.partition.cover import SplitRule
+from partita.partition.draws import PosteriorDraws
+from partita.partition.engine import Engine
+from partita.partition.sites import tie_resolution
+from partita.partition.widths import MixtureWidth
 
-from ._engine import Engine
-from ._thompson import PosteriorDraws
 from .base import check_kernel
 from .pi_gp_ucb import (
     check_alpha,

@@ -8,18 +8,18 @@ from typing import Literal
 import numpy as np
 
 from partita._checks import as_positive, check_choice, check_flag, check_horizon
-from partita.cover import Geometry, SplitRule, paper_cells_per_side
-from partita.domains import Arms, Box, Grid
 from partita.errors import InvalidInput, warn_theory
-from partita.kernels import Matern
-from partita.lattice import default as default_lattice
-from partita.noise import Noise
-from partita.partition import Partition
-from partita.sites import tie_resolution
-from partita.widths import MixtureWidth, PaperWidth, Width
+from partita.model.domains import Arms, Box, Grid
+from partita.model.kernels import Matern
+from partita.model.noise import Noise
+from partita.partition.cover import Geometry, SplitRule, paper_cells_per_side
+from partita.partition.engine import Engine
+from partita.partition.lattice import default as default_lattice
+from partita.partition.partition import Partition
+from partita.partition.scores import TightenedBounds
+from partita.partition.sites import tie_resolution
+from partita.partition.widths import MixtureWidth, PaperWidth, Width
 
-from ._engine import Engine
-from ._scores import TightenedBounds
 from .base import check_domain, check_kernel
 from .ucb import UCBPolicy
 

@@ -86,7 +86,7 @@ _METHODS = (
     Method(
         "gp-ucb",
         "GP-UCB",
-        "gp_ucb:GPUCB",
+        "baselines.gp_ucb:GPUCB",
         "Srinivas, Krause, Kakade & Seeger 2010",
         "f drawn from the Gaussian process, Gaussian noise",
         ("gp-ucb-bayes", "gp-ucb-bayes-vakili"),
@@ -97,7 +97,7 @@ _METHODS = (
     Method(
         "gp-ucb-rkhs",
         "GP-UCB, RKHS width",
-        "gp_ucb:GPUCB",
+        "baselines.gp_ucb:GPUCB",
         "Srinivas, Krause, Kakade & Seeger 2010",
         "‖f‖ ≤ B, bounded noise, both known",
         ("gp-ucb", "gp-ucb-vakili"),
@@ -110,7 +110,7 @@ _METHODS = (
     Method(
         "igp-ucb",
         "IGP-UCB",
-        "igp_ucb:IGPUCB",
+        "baselines.igp_ucb:IGPUCB",
         "Chowdhury & Gopalan 2017",
         NORM,
         ("igp-ucb-printed", "igp-ucb", "igp-ucb-vakili"),
@@ -123,7 +123,7 @@ _METHODS = (
     Method(
         "kernel-ucb",
         "KernelUCB",
-        "kernel_ucb:KernelUCB",
+        "baselines.kernel_ucb:KernelUCB",
         "Valko, Korda, Munos, Flaounas & Cristianini 2013",
         f"{NORM}; its bounds are those of a fixed design",
         ("kernel-ucb", "kernel-ucb-vakili"),
@@ -134,7 +134,7 @@ _METHODS = (
     Method(
         "sup-kernel-ucb",
         "SupKernelUCB",
-        "sup_kernel_ucb:SupKernelUCB",
+        "baselines.sup_kernel_ucb:SupKernelUCB",
         "Valko, Korda, Munos, Flaounas & Cristianini 2013",
         NORM,
         ("sup-kernel-ucb", "sup-kernel-ucb-vakili"),
@@ -146,7 +146,7 @@ _METHODS = (
     Method(
         "bkb",
         "BKB",
-        "bkb:BKB",
+        "baselines.bkb:BKB",
         "Calandriello, Carratino, Lazaric, Valko & Rosasco 2019",
         NORM,
         ("bkb", "bkb-vakili"),
@@ -207,7 +207,7 @@ _METHODS = (
     Method(
         "calibrated-ucb",
         "CalibratedUCB",
-        "calibrated_ucb:CalibratedUCB",
+        "calibrated:CalibratedUCB",
         "Partita",
         "nothing: it learns kernel, noise and scale",
         (),
@@ -220,7 +220,7 @@ _METHODS = (
     Method(
         "confidence-ball",
         "ConfidenceBall",
-        "confidence_ball:ConfidenceBall",
+        "baselines.confidence_ball:ConfidenceBall",
         "Dani, Hayes & Kakade 2008",
         LINEAR,
         ("confidence-ball",),
@@ -232,7 +232,7 @@ _METHODS = (
     Method(
         "oful",
         "OFUL",
-        "oful:OFUL",
+        "baselines.oful:OFUL",
         "Abbasi-Yadkori, Pál & Szepesvári 2011",
         LINEAR,
         ("oful",),
@@ -244,7 +244,7 @@ _METHODS = (
     Method(
         "sup-lin-ucb",
         "SupLinUCB",
-        "sup_lin_ucb:SupLinUCB",
+        "baselines.sup_lin_ucb:SupLinUCB",
         "Auer 2002; Chu, Li, Reyzin & Schapire 2011",
         LINEAR,
         ("sup-lin-ucb",),
@@ -256,7 +256,7 @@ _METHODS = (
     Method(
         "hoo",
         "HOO",
-        "hoo:HOO",
+        "baselines.hoo:HOO",
         "Bubeck, Munos, Stoltz & Szepesvári 2011",
         "f no rougher around its maximum than ν₁ρ^h on a cell of depth h, L-sub-Gaussian noise",
         ("hoo", "hoo-interior"),
@@ -268,7 +268,7 @@ _METHODS = (
     Method(
         "stosoo",
         "StoSOO",
-        "stosoo:StoSOO",
+        "baselines.stosoo:StoSOO",
         "Valko, Carpentier & Munos 2013",
         "L-sub-Gaussian noise; a smoothness that need not be known",
         ("stosoo",),
@@ -285,7 +285,7 @@ _METHODS = (
     Method(
         "doo",
         "DOO",
-        "optimistic:DOO",
+        "baselines.optimistic:DOO",
         "Munos 2011",
         f"{EXACT}, known smoothness",
         ("doo",),
@@ -303,7 +303,7 @@ _METHODS = (
     Method(
         "soo",
         "SOO",
-        "optimistic:SOO",
+        "baselines.optimistic:SOO",
         "Munos 2011",
         EXACT,
         ("soo",),
@@ -321,7 +321,7 @@ _METHODS = (
     Method(
         "direct",
         "DIRECT",
-        "direct:DIRECT",
+        "baselines.direct:DIRECT",
         "Jones, Perttunen & Stuckman 1993",
         EXACT,
         (),

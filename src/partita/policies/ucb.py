@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import numpy.typing as npt
 
-from partita.sites import BoxSites
+from partita._types import CellView, FloatArray, IntArray, Prediction, Recommendation
+from partita.partition.engine import Engine, warn_contradiction
+from partita.partition.sites import BoxSites
 
-from ._engine import Engine, warn_contradiction
-from .base import CellView, Policy, Prediction, Recommendation
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from .base import Policy
 
 
 class UCBPolicy(Policy):

@@ -5,20 +5,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from partita._checks import check_seed
-from partita.cover import Geometry
-from partita.domains import Arms, Box, Grid
-from partita.mixed import Mixed
-from partita.sites import SNAP_BITS, ArmSites, BoxSites
+from partita._types import FloatArray, IntArray, Recommendation
+from partita.model.domains import Arms, Box, Grid
+from partita.model.mixed import Mixed
+from partita.partition.cover import Geometry
+from partita.partition.sites import SNAP_BITS, ArmSites, BoxSites
 
-from ._feasible import FeasiblePoints
-from .base import Policy, Recommendation
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-
+from .base import Policy
+from .feasible import FeasiblePoints
 
 #: Keeps the choices independent of a test function or noise drawn under the same seed.
 STREAM = 2

@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from partita._types import FloatArray
 
 
 def total(terms: FloatArray) -> FloatArray:

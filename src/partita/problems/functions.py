@@ -25,12 +25,11 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from partita.domains import Box, Grid
+from partita._types import FloatArray
 from partita.errors import InvalidInput
+from partita.model.domains import Box, Grid
 
 from . import formulas
-
-FloatArray = npt.NDArray[np.float64]
 
 #: A grid on which a function varies by less than this part of its range cannot be scaled.
 FLAT = 1e-12

@@ -9,10 +9,9 @@ from numbers import Integral
 import numpy as np
 import numpy.typing as npt
 
+from partita._types import FloatArray
 from partita.errors import InvalidInput
-from partita.kernels import Matern
-
-FloatArray = npt.NDArray[np.float64]
+from partita.model.kernels import Matern
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from partita._types import FloatArray
 from partita.errors import InvalidInput
 
-FloatArray = npt.NDArray[np.float64]
 Generator = np.random.Generator
 
 #: Each choice is a coordinate: in more of them nothing would be learned.

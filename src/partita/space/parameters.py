@@ -14,12 +14,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from partita._checks import as_number
+from partita._types import FloatArray
 from partita.errors import InvalidInput
 
-FloatArray = npt.NDArray[np.float64]
 Generator = np.random.Generator
 
 #: Whole numbers up to this are exact as floats.

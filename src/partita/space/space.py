@@ -15,15 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from partita._checks import as_floats, as_number
-from partita.domains import Arms, Box, Grid
+from partita._types import BoolArray, FloatArray
 from partita.errors import InvalidInput
+from partita.model.domains import Arms, Box, Grid
 
 from .choices import Categorical
 from .parameters import Float
 from .specs import Parameter, as_parameter
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 #: What a function is given: keywords, or an array.
 Params = dict[str, Any] | FloatArray
 

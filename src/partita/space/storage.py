@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from partita.domains import Arms, Grid
 from partita.errors import InvalidInput
+from partita.model.domains import Arms, Grid
 
 from .space import Space, as_space
 

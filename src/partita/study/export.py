@@ -11,8 +11,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from partita._optional import require
 from partita.errors import InvalidInput
-from partita.experiments.optional import require
 
 if TYPE_CHECKING:
     from .study import Study

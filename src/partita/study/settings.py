@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from partita import noise as noises
 from partita._checks import (
     as_positive,
     check_choice,
@@ -24,9 +23,10 @@ from partita._checks import (
 )
 from partita._version import __version__
 from partita.errors import InvalidInput, StudyError
-from partita.kernels import Matern
-from partita.noise import sub_gaussian_constant
-from partita.optimizer import Optimizer
+from partita.model import noise as noises
+from partita.model.kernels import Matern
+from partita.model.noise import sub_gaussian_constant
+from partita.optimize.optimizer import Optimizer
 from partita.space import Space, as_space
 
 #: Noise that is stored as it is; any other as `SubGaussian` of its constant.

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from partita._version import __version__
-from partita.partition import Partition
+from partita.partition.partition import Partition
 from partita.policies.base import STATE_VERSION
 from partita.space import Space
 
@@ -28,40 +28,16 @@ from .state import State
 _log = logging.getLogger(__name__)
 
 #: Raised by one whenever what is in a snapshot changes.
-FORMAT = 1
+FORMAT = 2
 #: A snapshot is used by what wrote it only: a full replay is right for any other.
 WRITTEN_BY = (
     f"{FORMAT}.{STATE_VERSION} Partita {__version__} NumPy {np.__version__} "
     f"Python {sys.version_info[0]}.{sys.version_info[1]}"
 )
 
-#: Modules of ours whose classes a state may hold; those of `policies` may be there as well.
-_MODULES = frozenset(
-    (
-        "calibration",
-        "candidates",
-        "cover",
-        "domains",
-        "fresh",
-        "index",
-        "kernels",
-        "lattice",
-        "linear",
-        "mixed",
-        "noise",
-        "optimizer",
-        "partition",
-        "posterior",
-        "rows",
-        "sites",
-        "space.choices",
-        "space.parameters",
-        "space.space",
-        "theory.gains",
-        "trials",
-        "widths",
-    )
-)
+#: Modules of ours whose classes a state may hold, and rooms all of whose modules may.
+_MODULES = ("optimize.optimizer", "optimize.trials")
+_ROOMS = ("gp", "model", "partition", "policies", "space")
 _OTHERS = frozenset(
     {
         ("array", "_array_reconstructor"),
@@ -130,7 +106,7 @@ class _Unpickler(pickle.Unpickler):
 
 def _is_ours(module: str) -> bool:
     package, _, rest = module.partition(".")
-    return package == "partita" and (rest in _MODULES or rest.startswith("policies."))
+    return package == "partita" and (rest in _MODULES or rest.partition(".")[0] in _ROOMS)
 
 
 def _method(owner: Any, name: Any) -> Any:

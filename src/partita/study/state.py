@@ -15,15 +15,13 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from partita._types import FloatArray
 from partita.errors import InvalidInput, NotPending, NumericalError, StudyError
-from partita.optimizer import Optimizer, Trial, as_value
-from partita.trials import FINISHED, PENDING
+from partita.optimize.optimizer import Optimizer, Trial, as_value
+from partita.optimize.trials import FINISHED, PENDING
 
 from .store import Event
-
-FloatArray = npt.NDArray[np.float64]
 
 _log = logging.getLogger(__name__)
 

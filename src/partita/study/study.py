@@ -11,18 +11,16 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
 from partita._checks import as_number, check_choice
+from partita._types import FloatArray, Prediction
 from partita.errors import InvalidInput
-from partita.kernels import Matern
-from partita.noise import Noise
-from partita.optimizer import Optimizer, Suggestion, Trial, as_value
-from partita.policies.base import Policy, Prediction
-from partita.result import Checkpoint
+from partita.model.kernels import Matern
+from partita.model.noise import Noise
+from partita.optimize.optimizer import Optimizer, Suggestion, Trial, as_value
+from partita.optimize.result import Checkpoint
+from partita.optimize.trials import Trials
+from partita.policies.base import Policy
 from partita.space import Space
-from partita.trials import Trials
 
 from . import owner as owners
 from .replica import Change, Replica
@@ -30,7 +28,6 @@ from .settings import Settings
 from .state import State
 from .store import Store
 
-FloatArray = npt.NDArray[np.float64]
 T = TypeVar("T")
 
 

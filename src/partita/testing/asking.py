@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from partita.domains import Arms, Grid
+from partita._types import FloatArray
+from partita.model.domains import Arms, Grid
 
 from .case import (
     AskTell,
     Case,
     Departure,
-    FloatArray,
     ask,
     check_inside,
     check_recommendation,

@@ -9,13 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from partita.domains import Box
+from partita._types import FloatArray
+from partita.model.domains import Box
 from partita.policies.construct import construct, name_of
 
 from .problems import DELTA, KERNEL, Domain, Problem, odd_domain, problem
 from .promises import Promises
-
-FloatArray = npt.NDArray[np.float64]
 
 #: What a refused call may raise. Partita's own errors are all of these.
 REFUSALS = (ValueError, TypeError, LookupError)

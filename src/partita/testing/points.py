@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from partita.domains import Arms
 from partita.errors import PartitaError
+from partita.model.domains import Arms
 
 from .case import (
     AskTell,

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from partita.domains import Arms, Box, Grid
-from partita.kernels import Matern
-from partita.noise import Uniform
+from partita._types import FloatArray
+from partita.model.domains import Arms, Box, Grid
+from partita.model.kernels import Matern
+from partita.model.noise import Uniform
 
-FloatArray = npt.NDArray[np.float64]
 Domain = Grid | Arms | Box
 Function = Callable[[FloatArray], FloatArray]
 

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from partita.domains import Box
+from partita._types import FloatArray
+from partita.model.domains import Box
 
-from .case import REFUSALS, AskTell, Case, Departure, FloatArray, ask, play, refused
+from .case import REFUSALS, AskTell, Case, Departure, ask, play, refused
 from .problems import Problem
 from .rules import Rule
 

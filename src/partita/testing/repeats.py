@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .case import AskTell, Case, Departure, FloatArray, ask, play
+from partita._types import FloatArray
+
+from .case import AskTell, Case, Departure, ask, play
 from .problems import Problem
 from .promises import Promises
 from .rules import Rule

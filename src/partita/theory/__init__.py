@@ -12,32 +12,28 @@ from typing import TYPE_CHECKING
 from partita._lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
-    from .exponents import (
-        Exponent,
-        cell_count_bound,
-        cell_exponent,
-        cover_exponent,
-    )
-    from .gains import (
+    from partita.gp.gains import (
         GainBounds,
         effective_dimension,
         greedy_information_gain,
         information_gain,
     )
+
+    from .exponents import Exponent, cell_count_bound, cell_exponent, cover_exponent
     from .registry import EXPONENTS, KINDS, get, names
 
 _HOME = {
     "EXPONENTS": "registry",
     "KINDS": "registry",
     "Exponent": "exponents",
-    "GainBounds": "gains",
+    "GainBounds": "partita.gp.gains",
     "cell_count_bound": "exponents",
     "cell_exponent": "exponents",
     "cover_exponent": "exponents",
-    "effective_dimension": "gains",
+    "effective_dimension": "partita.gp.gains",
     "get": "registry",
-    "greedy_information_gain": "gains",
-    "information_gain": "gains",
+    "greedy_information_gain": "partita.gp.gains",
+    "information_gain": "partita.gp.gains",
     "names": "registry",
 }
 

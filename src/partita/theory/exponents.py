@@ -19,14 +19,13 @@ from numbers import Integral, Rational, Real
 from typing import Any, overload
 
 import numpy as np
-import numpy.typing as npt
 
-from partita import cover
 from partita._checks import as_floats, as_number
+from partita._types import FloatArray
 from partita.errors import InvalidInput
-from partita.widths import PaperWidth
+from partita.partition import cover
+from partita.partition.widths import PaperWidth
 
-FloatArray = npt.NDArray[np.float64]
 #: d and ν → the exponent; ν and the value are fractions, or floats where ν is infinite.
 Rule = Callable[[int, Any], Any]
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from partita.errors import InvalidInput
-from partita.experiments import figures
+from partita.figures import style
 
 from .exponents import as_dim, as_smoothness
 from .registry import get
@@ -38,14 +38,14 @@ LINES = (
     Line("hoo", "HOO", "#C79A00", {"linewidth": 2.6}, ink="#9A7700"),
     Line("lower-bound", "lower bound", "#222222", {"linewidth": 1.2}),
     Line("gp-ucb-whitehouse", "GP-UCB, 2023", "#B45A91", _SOLID),
-    Line("pi-gp-ucb", "π-GP-UCB", figures.COLOURS["pi-gp-ucb-paper"], {"linewidth": 2.4}),
+    Line("pi-gp-ucb", "π-GP-UCB", style.COLOURS["pi-gp-ucb-paper"], {"linewidth": 2.4}),
     Line(
         "igp-ucb-printed",
         "IGP-UCB, printed",
-        figures.COLOURS["igp-ucb"],
+        style.COLOURS["igp-ucb"],
         {"linewidth": 1.8, "linestyle": (0, (2.2, 1.6))},
     ),
-    Line("igp-ucb", "IGP-UCB, derived", figures.COLOURS["igp-ucb"], _SOLID),
+    Line("igp-ucb", "IGP-UCB, derived", style.COLOURS["igp-ucb"], _SOLID),
 )
 #: Bounds of algorithms that play the highest upper confidence bound: the least is what is known.
 _OPTIMISTIC = ("pi-gp-ucb", "gp-ucb-whitehouse", "igp-ucb-vakili")
@@ -66,7 +66,7 @@ def draw(dims: Sequence[int] = (1, 2, 3), nu_max: float = 5.0) -> dict[str, byte
     rows = math.ceil(len(each) / columns)
     head = 1.3 if columns == _COLUMNS else 1.75  # inches; a narrow figure's caption is longer
     width, height = 4.4 * max(columns, 2), head + 3.25 * rows
-    with figures.drawing() as new_figure:
+    with style.drawing() as new_figure:
         figure = new_figure((width, height))
         axes = figure.subplots(rows, columns, squeeze=False)
         figure.subplots_adjust(
@@ -83,7 +83,7 @@ def draw(dims: Sequence[int] = (1, 2, 3), nu_max: float = 5.0) -> dict[str, byte
             _draw_panel(panel, dim, last)
         for panel in axes[:, 0]:
             panel.set_ylabel("exponent e")
-        return figures.saved(
+        return style.saved(
             figure,
             "How fast regret may grow: what is proven for Matérn kernels",
             "Regret after T evaluations is at most of order T^e, up to logarithms; the lower bound "
@@ -130,7 +130,7 @@ def _name_lines(panel: Any, ends: Sequence[float]) -> None:
     to_panel = panel.transData + panel.transAxes.inverted()
     heights = [float(to_panel.transform((0, end))[1]) for end in ends]
     order = np.argsort(heights, kind="stable")
-    places = figures.spread([heights[i] for i in order], figures.LABEL_GAP)
+    places = style.spread([heights[i] for i in order], style.LABEL_GAP)
     for i, height in zip(order, places, strict=True):
         line = LINES[i]
         panel.text(

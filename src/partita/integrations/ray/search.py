@@ -15,10 +15,10 @@ from ray.tune.search import Searcher
 from partita._checks import check_seed
 from partita._version import __version__
 from partita.errors import InvalidInput, VersionMismatch
-from partita.kernels import Matern
-from partita.noise import Noise
-from partita.optimizer import Optimizer, Suggestion, Trial, as_value
-from partita.running.failures import Failures
+from partita.model.kernels import Matern
+from partita.model.noise import Noise
+from partita.optimize.failures import Failures
+from partita.optimize.optimizer import Optimizer, Suggestion, Trial, as_value
 
 from .space import TuneSpace, from_config, from_space
 

@@ -1,0 +1,27 @@
+"""Packages that only experiments need."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from partita.errors import PartitaError
+
+#: Packages that `pip install 'partita[experiments]'` brings.
+_EXTRA = ("joblib", "matplotlib")
+
+
+class MissingPackage(PartitaError, ImportError):
+    """An optional package is not installed. The message says how to get it."""
+
+
+def require(name: str) -> Any:
+    """A module of an optional package."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        package = name.partition(".")[0]
+        what = "'partita[experiments]'" if package in _EXTRA else package
+        raise MissingPackage(
+            f"{package} is needed for this ({error}): pip install {what}"
+        ) from error

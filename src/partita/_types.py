@@ -1,0 +1,50 @@
+"""Types that everybody uses: arrays, and what policies answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+WordArray = npt.NDArray[np.uint64]
+
+
+class Recommendation(NamedTuple):
+    """The point a policy would settle on, and what is known of f there."""
+
+    x: FloatArray
+    mean: float
+    lower: float
+    upper: float
+
+
+class Prediction(NamedTuple):
+    """Posterior of f at n points, each field (n,)."""
+
+    mean: FloatArray
+    std: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class CellView:
+    """A cell of the cover: a cube in the unit cube, and what is known in it."""
+
+    lower: FloatArray
+    side: float
+    level: int
+    count: int
+    information_gain: float
+    width: float
+    index: float
+
+    @property
+    def upper(self) -> FloatArray:
+        """The corner opposite to `lower`."""
+        return self.lower + self.side

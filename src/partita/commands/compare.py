@@ -1,0 +1,136 @@
+"""`partita compare`: policies against each other, from the command line.
+
+Nothing heavy is imported before a command runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from partita.errors import InvalidInput
+
+from .shared import INTERRUPTED, add_running_options, guarded
+
+if TYPE_CHECKING:
+    from partita.experiments.compare import Plan
+
+NAME = "compare"
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to those of a parser, as `add_subparsers` returned them."""
+    parser = commands.add_parser(
+        NAME,
+        help="policies against each other on test problems",
+        description="Play policies on test problems, print a table and draw the regret curves. "
+        "Finished runs are kept: the same command goes on where it stopped.",
+    )
+    parser.add_argument(
+        "--policies",
+        nargs="+",
+        metavar="NAME",
+        help="of `partita policies`, with settings in brackets if need be (hoo[nu1=2]), or "
+        "module:Class for your own (igp-ucb pi-gp-ucb-paper pi-gp-ucb pi-gp-ts uniform)",
+    )
+    parser.add_argument(
+        "--problems",
+        nargs="+",
+        metavar="NAME",
+        help="of `partita problems`, with a dimension if need be (synthetic-3d; synthetic)",
+    )
+    parser.add_argument("--horizon", type=int, metavar="T", help="evaluations a run (1000)")
+    parser.add_argument("--runs", type=int, metavar="N", help="runs of each (5)")
+    parser.add_argument(
+        "--box", action="store_true", help="play on the continuous box instead of a grid of it"
+    )
+    parser.add_argument("--side", type=int, metavar="N", help="arms a side of the grid (30)")
+    parser.add_argument(
+        "--noise", type=float, metavar="W", help="noise is uniform on [-W, W] (1 or 0.1)"
+    )
+    parser.add_argument(
+        "--norm-bound",
+        type=float,
+        metavar="B",
+        help="what policies are told of the norm (the norm itself if it is known, else 1)",
+    )
+    add_running_options(parser, "results/compare")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command; its exit code. Errors are one line on stderr."""
+    return guarded(_compare, options)
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from partita._optional import require
+    from partita.experiments import compare, figures
+    from partita.experiments.parallel import check_backend, run_many
+    from partita.experiments.progress import Progress
+    from partita.experiments.store import Store, replace_file
+
+    plan = _read(options)
+    check_backend(options.backend)
+    require("matplotlib")
+    folder = Path(options.out)
+    store = Store(folder / "runs")
+    groups = plan.groups()
+    wanted = [task for group in groups.values() for task in group]
+    try:
+        with Progress() as progress:
+            traces = run_many(
+                wanted, store=store, jobs=options.jobs, backend=options.backend, progress=progress
+            )
+    except KeyboardInterrupt:
+        kept = sum(store.path(task).exists() for task in wanted)
+        sys.stderr.write(
+            f"partita: stopped. {kept} of {len(wanted)} runs are kept in {folder}; the same "
+            "command goes on from there.\n"
+        )
+        return INTERRUPTED
+    made = dict(zip(wanted, traces, strict=True))
+    found = {key: [made[task] for task in group] for key, group in groups.items()}
+    text = compare.render(plan, found)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / "compare.md"]
+    replace_file(paths[0], text.encode())
+    for kind, content in figures.comparison(plan, found).items():
+        paths.append(folder / f"compare.{kind}")
+        replace_file(paths[-1], content)
+    sys.stdout.write(f"{text}\nwritten to {', '.join(map(str, paths))}\n")
+    return 0
+
+
+def _read(options: argparse.Namespace) -> Plan:
+    from partita.policies.named import read_policy
+
+    """What is compared, or an error."""
+    from partita.experiments import compare
+
+    if options.jobs is not None and options.jobs < 1:
+        raise InvalidInput(f"--jobs {options.jobs}: give at least 1.")
+    if options.box and options.side is not None:
+        raise InvalidInput("--box, --side: a box has no arms. Give one of them.")
+    policies = options.policies or compare.POLICIES
+    problems = options.problems or compare.PROBLEMS
+    return compare.Plan(
+        policies=tuple(dict.fromkeys(read_policy(text) for text in policies)),
+        problems=tuple(
+            dict.fromkeys(
+                compare.read_problem(
+                    text,
+                    side=options.side,
+                    noise=options.noise,
+                    norm_bound=options.norm_bound,
+                    continuous=options.box,
+                )
+                for text in problems
+            )
+        ),
+        horizon=compare.HORIZON if options.horizon is None else options.horizon,
+        runs=compare.RUNS if options.runs is None else options.runs,
+    )

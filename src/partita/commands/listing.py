@@ -1,0 +1,55 @@
+"""`partita policies` and `partita problems`: what there is, one line each."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import textwrap
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def add_parsers(commands: Any) -> None:
+    """Add the commands to those of a parser, as `add_subparsers` returned them."""
+    for name, text, lines in (
+        ("policies", "list the policies, one line each", policies),
+        ("problems", "list the test problems, one line each", problems),
+    ):
+        commands.add_parser(name, help=text, description=text).set_defaults(run=_printing(lines))
+
+
+def _printing(lines: Callable[[], str]) -> Callable[[argparse.Namespace], int]:
+    """A command that prints a list; its exit code."""
+
+    def run(options: argparse.Namespace) -> int:
+        sys.stdout.write(lines())
+        return 0
+
+    return run
+
+
+def policies() -> str:
+    """Every policy: its name, who published it and when to use it."""
+    from partita.policies.registry import METHODS
+
+    rows = [(m.name, f"{m.title} ({m.citation}): {m.use}") for m in METHODS.values()]
+    return _lines(rows)
+
+
+def problems() -> str:
+    """Every test problem: its name, dimension and character."""
+    from partita.problems import describe, names
+
+    rows = [
+        (
+            "synthetic",
+            "30d random Matérn bumps of known norm, any number of dimensions (synthetic-3d): new "
+            "for each run (Janz, Burt & González 2020)",
+        )
+    ]
+    return _lines([*rows, *((name, describe(name)) for name in names())])
+
+
+def _lines(rows: Sequence[tuple[str, str]]) -> str:
+    width = max(len(name) for name, _ in rows)
+    return "".join(f"{name:<{width}}  {textwrap.shorten(text, 400)}\n" for name, text in rows)

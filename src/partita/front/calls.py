@@ -1,0 +1,140 @@
+"""One call that optimises: `maximize` and `minimize`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any
+
+from partita.model.kernels import Matern
+from partita.model.noise import Noise
+from partita.optimize.evaluate import Function
+from partita.optimize.loop import Callback, Evaluation
+from partita.optimize.result import Result
+
+from .run import Catch, StudyLike, optimise
+from .scipy_method import scipy_method
+
+__all__ = ["Evaluation", "maximize", "minimize", "scipy_method"]
+
+
+def maximize(
+    f: Function,
+    space: Any,
+    *,
+    n_evals: int | None = None,
+    max_seconds: float | None = None,
+    tolerance: float | None = None,
+    callback: Callback | None = None,
+    x0: Any = None,
+    seed: int = 0,
+    norm_bound: float | None = None,
+    noise: Noise | None = None,
+    kernel: Matern | None = None,
+    delta: float = 0.1,
+    policy: str | Callable[..., Any] | None = None,
+    feasible: Callable[..., Any] | None = None,
+    executor: Executor | None = None,
+    in_flight: int | None = None,
+    batch: int = 1,
+    progress: bool | None = None,
+    catch: Catch = Exception,
+    study: StudyLike = None,
+) -> Result:
+    """Maximise a noisy function.
+
+    Parameters
+    ----------
+    f
+        Called with keywords if the space is a dict of names, else with an array; returns a number.
+    space
+        A list of (low, high) pairs, or a dict of named parameters: `(low, high)`, with "log",
+        "int" or a step if need be, a list of choices, or `bool`. See `partita.space.as_space`.
+    n_evals
+        Stop after so many evaluations that gave a value. At least one of the next three, this one
+        or `callback` must be given.
+    max_seconds
+        Stop when the time is up. An evaluation made here ends first; one in a worker is left.
+    tolerance
+        Stop once the certificate is at most this: no point can be better than the recommended one
+        by more. It is looked at after every evaluation up to 40, then after 2.5 % more each time.
+    callback
+        Called after each value with an `Evaluation` (number, params, value, n_evals, seconds,
+        optimizer); the run ends if it returns True or raises StopIteration.
+    x0
+        Where to begin: parameters as f gets them (a dict, or an array), such as those in use today,
+        or a list of several. They are evaluated first; of a study that is resumed, those that have
+        no value yet.
+    seed
+        The same seed gives the same run, if f does, and if it is evaluated here, one at a time.
+    norm_bound, noise, kernel
+        Given all three, the policy is π-GP-UCB and the bounds are proven; otherwise the calibrated
+        policy uses those given and learns the rest.
+    delta
+        Probability that a bound may fail.
+    policy
+        Another policy: a name, a class, or a function that makes one for a domain.
+    feasible
+        Called as f is; True where f may be evaluated.
+    executor
+        Any `concurrent.futures.Executor`: threads, processes, Dask's
+        `client.get_executor(pure=False)`, `partita.integrations.ray.RayExecutor()`. Evaluations are
+        asynchronous: whichever ends first is told first and another begun. It is not shut down.
+    in_flight
+        Tasks under way at a time; as many as the executor has workers if not given.
+    batch
+        Evaluations a task, for functions so quick that handing them over costs more.
+    progress
+        Whether to show a progress bar on stderr; only on a terminal if not given.
+    catch
+        Errors of f that count as a failed evaluation; others end the run and are raised. `()` to
+        see the first of them.
+    study
+        A file such as "tune.db", or an open `Study`, that keeps the run: killed or ended, the same
+        call resumes it. `n_evals` then counts all values of the study, so a larger one goes on.
+
+    Returns
+    -------
+    Result
+        A SciPy `OptimizeResult`: x, params, fun, lower, upper, certificate, guarantee, nfev,
+        nfail, message, history, `plot()`.
+
+    Notes
+    -----
+    An evaluation that raises, or returns anything but a finite number (None, NaN, words, an array
+    of several), has failed: it is counted in `nfail`, not in `nfev`, and the run goes on. Near
+    points that failed others are evaluated instead, see `partita.optimize.failures`. If the first
+    twenty all fail, or none has a value when the time is up, `EvaluationFailed` is raised; if more
+    than 100 fail, and than ten times those that succeed, the run ends with what it has. So it does
+    at Ctrl-C, or when a pool of processes breaks.
+    Bounds and certificate are of the function where it can be evaluated, and know nothing of
+    failures: give `feasible` where they are known beforehand.
+    """
+    return optimise("maximize", **locals())
+
+
+def minimize(
+    f: Function,
+    space: Any,
+    *,
+    n_evals: int | None = None,
+    max_seconds: float | None = None,
+    tolerance: float | None = None,
+    callback: Callback | None = None,
+    x0: Any = None,
+    seed: int = 0,
+    norm_bound: float | None = None,
+    noise: Noise | None = None,
+    kernel: Matern | None = None,
+    delta: float = 0.1,
+    policy: str | Callable[..., Any] | None = None,
+    feasible: Callable[..., Any] | None = None,
+    executor: Executor | None = None,
+    in_flight: int | None = None,
+    batch: int = 1,
+    progress: bool | None = None,
+    catch: Catch = Exception,
+    study: StudyLike = None,
+) -> Result:
+    """Minimise a noisy function: see `maximize`, which this mirrors."""
+    return optimise("minimize", **locals())

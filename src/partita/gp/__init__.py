@@ -1,0 +1,1 @@
+"""The exact Gaussian-process posterior, its information gain, and how its settings are learned."""

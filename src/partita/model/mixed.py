@@ -1,0 +1,100 @@
+"""A domain of mixed kinds: points of the unit cube that a space calls valid and feasible."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol, final
+
+import numpy as np
+import numpy.typing as npt
+
+from partita._checks import as_rows, point_text, row_text
+from partita._types import BoolArray, FloatArray
+from partita.errors import InvalidInput
+
+from .domains import TOLERANCE, Domain
+
+
+class Rules(Protocol):
+    """What a `Mixed` domain is told of its points, rows (k, D) of the unit cube. A Space has it."""
+
+    @property
+    def dim(self) -> int:
+        """D, the number of coordinates."""
+
+    def snap(self, units: FloatArray) -> FloatArray:
+        """The nearest valid points."""
+
+    def spread(self, units: FloatArray) -> FloatArray:
+        """Valid points for uniform rows, each value with the same chance."""
+
+    def stir(self, random: np.random.Generator, units: FloatArray, scale: FloatArray) -> FloatArray:
+        """Rows near valid points, some parameters moved by about `scale` (k, D); to be snapped."""
+
+    def feasible(self, units: FloatArray) -> BoolArray:
+        """Which valid points may be evaluated, (k,)."""
+
+
+@final
+class Mixed(Domain):
+    """Points of [0, 1]^D on the steps and choices of a space, and where its constraint allows.
+
+    Policies that play it draw their candidates with `snap` and keep what `mask` allows.
+    """
+
+    finite: ClassVar[bool] = False
+
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+        self.dim = rules.dim
+        self.lower, self.upper = np.zeros(self.dim), np.ones(self.dim)
+        self.lower.flags.writeable = self.upper.flags.writeable = False
+
+    def snap(self, units: FloatArray) -> FloatArray:
+        """The nearest valid points to rows (k, D), whether the constraint allows them or not."""
+        return self.rules.snap(units)
+
+    def spread(self, units: FloatArray) -> FloatArray:
+        """Valid points for uniform rows (k, D), each value with the same chance."""
+        return self.rules.spread(units)
+
+    def mask(self, units: FloatArray) -> BoolArray:
+        """Which valid points (k, D) the constraint allows, (k,)."""
+        return self.rules.feasible(units)
+
+    def check(self, X: npt.ArrayLike) -> FloatArray:
+        """`X` as (k, D) valid points; rounding of 1e−9 is forgiven, all else refused.
+
+        Whether the constraint allows them is for `mask` to say.
+        """
+        rows = as_rows(X, "X", self.dim)
+        snapped = self.snap(rows)
+        far = np.flatnonzero((np.abs(rows - snapped) > TOLERANCE).any(axis=1))
+        if len(far):
+            i = int(far[0])
+            raise InvalidInput(
+                f"{row_text(rows, i)} is not a valid point: the nearest is "
+                f"{point_text(snapped[i])}. Give points that ask() or Space.encode returned"
+            )
+        return snapped
+
+    def to_unit(self, X: npt.ArrayLike) -> FloatArray:
+        """The points (k, D) themselves: they are of the unit cube."""
+        return np.clip(as_rows(X, "X", self.dim), 0.0, 1.0)
+
+    def from_unit(self, U: npt.ArrayLike) -> FloatArray:
+        """The points (k, D) themselves."""
+        return np.array(as_rows(U, "U", self.dim))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mixed):
+            return NotImplemented
+        return self.rules == other.rules
+
+    def __hash__(self) -> int:
+        return hash((Mixed, self.rules))
+
+    def __repr__(self) -> str:
+        return f"Mixed({self.rules!r})"
+
+    def _arguments(self) -> tuple[Any, ...]:
+        return (self.rules,)

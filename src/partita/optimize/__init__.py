@@ -1,0 +1,1 @@
+"""Ask and tell in the user's units: `Optimizer`, results, runs."""

@@ -1,0 +1,310 @@
+"""The loop behind `maximize` and `minimize`: ask, evaluate, tell, until it is time to stop."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from partita.errors import EvaluationFailed, InvalidInput
+
+from .evaluate import Function, Outcome, evaluate
+from .failures import MOST_HELD, Failures
+from .interrupts import Interrupts
+from .meter import Meter
+from .optimizer import Optimizer, Trial
+from .result import Checkpoint
+
+_log = logging.getLogger(__name__)
+
+#: If so many evaluations fail before any succeeds, nothing can be learned.
+HOPELESS = 20
+#: A run ends when more evaluations failed than this, and than so many times those that succeeded.
+MOST_FAILURES, FAILURES_PER_VALUE = 100, 10
+#: Errors that a result keeps, and parameters at which evaluations failed.
+KEPT_ERRORS, KEPT_FAILURES = 5, 1000
+#: Checkpoints of the history are so far apart, as a factor.
+CHECKPOINT_FACTOR = 1.25
+#: With a tolerance, the certificate is looked at after every evaluation up to this many, then
+#: after one more part in so many.
+CERTIFICATE_EVERY = 40
+
+
+class Evaluation(NamedTuple):
+    """What a callback is given: an evaluation that has just been told, and the optimizer."""
+
+    number: int
+    params: Any
+    value: float
+    n_evals: int
+    seconds: float
+    optimizer: Optimizer
+
+
+Callback = Callable[[Evaluation], object]
+
+
+class Stop(NamedTuple):
+    """Why a run ended."""
+
+    status: int
+    success: bool
+    message: str
+
+
+DONE, TIME_UP, TOLERANCE, CALLBACK, INTERRUPTED, FAILING, BROKEN = range(7)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop: whichever comes first."""
+
+    n_evals: int | None
+    max_seconds: float | None
+    tolerance: float | None
+
+
+class Run:
+    """One run: what was told, what failed, what is pending, and whether to stop."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        limits: Limits,
+        callback: Callback | None,
+        catch: tuple[type[BaseException], ...],
+        meter: Meter,
+        interrupts: Interrupts,
+        failures: Failures,
+    ) -> None:
+        self.optimizer, self.limits = optimizer, limits
+        self._callback, self._catch = callback, catch
+        self._meter, self._interrupts = meter, interrupts
+        self._start = time.monotonic()
+        self._failures = failures
+        #: Points that are evaluated before any that the policy asks for.
+        self.starts: deque[Any] = deque()
+        self.pending: dict[int, Trial] = {}
+        #: A study that is resumed has values already, and may get some from other processes.
+        self.n_told = optimizer.n_told
+        self.n_failed = 0
+        self.errors: list[BaseException] = []
+        self.failed_params: list[Any] = []
+        self.checkpoints: list[Checkpoint] = []
+        self._next_checkpoint = self._next_certificate = 1
+
+    @property
+    def seconds(self) -> float:
+        """Time since the start."""
+        return time.monotonic() - self._start
+
+    def seconds_left(self) -> float:
+        """Time until it is up, infinite if there is no limit."""
+        limit = self.limits.max_seconds
+        return math.inf if limit is None else limit - self.seconds
+
+    def wanted(self, most: int) -> int:
+        """How many evaluations may be begun, `most` at most."""
+        if self.limits.n_evals is None:
+            return most
+        return min(most, self.limits.n_evals - self.n_told - len(self.pending))
+
+    # -- steps ---------------------------------------------------------------------------------
+
+    def ask(self) -> Trial:
+        """The next trial to evaluate."""
+        if self.starts and not getattr(self.optimizer, "_adopted", ()):  # of a killed run: earlier
+            return self._first()
+        with self._interrupts.held():
+            if self._failures.any:  # failures kept pending must not take it past its horizon
+                self._failures.release(max(self.wanted(MOST_HELD + 1) - 1, 0))
+            trial = self.optimizer.ask()
+            if self._failures.any:
+                params = self._failures.instead(trial)
+                if params is not None:
+                    self._failures.hold(trial)
+                    trial = self.optimizer.expect(params)
+            self.pending[trial.number] = trial
+        return trial
+
+    def _first(self) -> Trial:
+        """A trial at the next point that the user begins with."""
+        with self._interrupts.held():
+            trial = self.optimizer.expect(self.starts.popleft())
+            self.pending[trial.number] = trial
+        return trial
+
+    def settle(self, trial: Trial, outcome: Outcome) -> Stop | None:
+        """Take in how an evaluation ended; whether that ends the run, too."""
+        if outcome.error is not None:
+            return self._failed(trial, outcome.error)
+        with self._interrupts.held():
+            try:
+                self.optimizer.tell(trial, outcome.value)
+            except InvalidInput as error:  # a policy of the user's own may refuse numbers
+                refused: InvalidInput | None = error
+            else:
+                refused = None
+                del self.pending[trial.number]
+                self._learned(trial)
+        if refused is not None:
+            return self._failed(trial, refused)
+        return self._stop_after(trial, outcome.value)
+
+    def _learned(self, trial: Trial) -> None:
+        self.n_told = self.optimizer.n_told
+        self._failures.succeeded(trial.params)
+        if self.n_told >= self._next_checkpoint:
+            self.checkpoint()
+        self.tick()
+
+    def tick(self) -> None:
+        """Draw the meter, if that is due."""
+        self._meter.show(self.n_told, self.n_failed)
+
+    def _stop_after(self, trial: Trial, value: float) -> Stop | None:
+        if self._callback is not None and self._called_off(trial, value):
+            return Stop(CALLBACK, True, "The callback ended the run.")
+        ended = self.all_made()
+        if ended is not None:
+            return ended
+        return self.certified() or self.time_up()
+
+    def all_made(self) -> Stop | None:
+        """Whether there are as many values as were wanted."""
+        if self.limits.n_evals is not None and self.n_told >= self.limits.n_evals:
+            return Stop(DONE, True, "All evaluations were made.")
+        return None
+
+    def certified(self) -> Stop | None:
+        """Whether the certificate is within the tolerance, where it is due to be looked at."""
+        tolerance = self.limits.tolerance
+        if tolerance is None or self.n_told < self._next_certificate:
+            return None
+        self._next_certificate = self.n_told + max(1, self.n_told // CERTIFICATE_EVERY)
+        with self._interrupts.held():
+            certificate = self.optimizer.certificate()
+        if certificate > tolerance:
+            return None
+        return Stop(TOLERANCE, True, "The certificate is within the tolerance.")
+
+    def time_up(self) -> Stop | None:
+        """Whether the time is up."""
+        if self.seconds_left() <= 0.0:
+            return Stop(TIME_UP, True, "The time is up.")
+        return None
+
+    def _called_off(self, trial: Trial, value: float) -> bool:
+        assert self._callback is not None
+        now = Evaluation(
+            trial.number, trial.params, value, self.n_told, self.seconds, self.optimizer
+        )
+        try:
+            answer = self._callback(now)
+        except StopIteration:  # SciPy's way to stop
+            return True
+        return isinstance(answer, bool | np.bool_) and bool(answer)
+
+    def _failed(self, trial: Trial, error: BaseException) -> Stop | None:
+        if not isinstance(error, self._catch):
+            raise error
+        with self._interrupts.held():
+            del self.pending[trial.number]
+            self.n_failed += 1
+            if not self.errors and not self._meter.shown:  # which counts failures
+                _log.warning(
+                    "an evaluation failed, with %s; the run goes on, and its result will say how "
+                    "many did",
+                    error_text(error),
+                )
+            if len(self.errors) < KEPT_ERRORS:
+                self.errors.append(error)
+            if len(self.failed_params) < KEPT_FAILURES:
+                self.failed_params.append(trial.params)
+            self._failures.failed(trial.params, trial)
+            self.tick()
+        if not self.n_told and self.n_failed >= HOPELESS:
+            raise EvaluationFailed(
+                f"the first {self.n_failed} evaluations all failed, the first with "
+                f"{error_text(self.errors[0])}{_hint(self.errors[0])}",
+                self.n_failed,
+                self.errors,
+            ) from self.errors[0]
+        if self.n_failed > max(MOST_FAILURES, FAILURES_PER_VALUE * self.n_told):
+            return Stop(FAILING, False, f"Too many evaluations failed ({self.n_failed:,}).")
+        return self.time_up()
+
+    def broken(self, error: Exception) -> Stop:
+        """An executor takes no more work: keep what there is."""
+        if len(self.errors) < KEPT_ERRORS:
+            self.errors.append(error)
+        if not self.n_told:
+            raise EvaluationFailed(
+                f"the executor failed before any evaluation succeeded: {error_text(error)}"
+                f"{_hint(self.errors[0])}",
+                self.n_failed,
+                self.errors,
+            ) from error
+        return Stop(BROKEN, False, f"The executor failed: {error_text(error)}.")
+
+    def checkpoint(self) -> None:
+        """Remember what is known now."""
+        best = self.optimizer.recommend()
+        certificate = self.optimizer.certificate()
+        self.checkpoints.append(
+            Checkpoint(self.n_told, self.seconds, best.mean, best.lower, best.upper, certificate)
+        )
+        self._meter.know(best, certificate)
+        self._next_checkpoint = max(self.n_told + 1, math.ceil(self.n_told * CHECKPOINT_FACTOR))
+
+    def finish(self) -> int:
+        """Give up what is pending: how many evaluations that are."""
+        dropped = len(self.pending)
+        for trial in self.pending.values():
+            self.optimizer.cancel(trial)
+        self.pending.clear()
+        self._failures.release()
+        return dropped
+
+
+def one_at_a_time(run: Run, f: Function) -> Stop:
+    """Evaluate here, in this thread."""
+    while True:
+        trial = run.ask()
+        try:
+            outcome = Outcome(evaluate(f, trial.params))
+        except Exception as error:  # whatever the user's function raises
+            outcome = Outcome(math.nan, error)
+        ended = run.settle(trial, outcome)
+        if ended is not None:
+            return ended
+
+
+def error_text(error: BaseException) -> str:
+    """An error in a line, without a full stop."""
+    text = " ".join(str(error).split()).rstrip(".")
+    name = type(error).__name__
+    return f"{name}: {text if len(text) <= 200 else text[:199] + '…'}" if text else name
+
+
+def _hint(error: BaseException) -> str:
+    text = f"{type(error).__name__} {error}".lower()
+    if "pickle" in text:
+        return (
+            ". Processes need a function defined at the top of a module, not a lambda or one "
+            "inside a function"
+        )
+    if "keyword argument" in text or "positional argument" in text:
+        return (
+            ". A function of named parameters is called with them as keywords, as in f(lr=0.1, "
+            "depth=3); of a list of bounds, with one array"
+        )
+    if "after shutdown" in text:
+        return ". The executor had been shut down: give one that runs"
+    return ". Call your function once by hand to see it"

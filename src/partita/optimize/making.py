@@ -1,0 +1,178 @@
+"""Who plays a space, and as what: the domain made of it, and the policy.
+
+π-GP-UCB if all it needs is known, else the calibrated policy, or the one that the user names.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from partita._types import FloatArray
+from partita.errors import InvalidInput
+from partita.model.domains import Arms, Box, Grid
+from partita.model.kernels import Matern
+from partita.model.mixed import Mixed
+from partita.model.noise import Noise
+from partita.policies.base import Policy
+from partita.policies.construct import construct, name_of
+from partita.space import Space
+
+#: A finite space of at most so many feasible points is played as a list of them.
+MOST_ARMS = 10_000
+#: A constraint is tried on every point of a finite space of at most this size, in chunks.
+MOST_TRIED, CHUNK = 20_000, 1000
+#: Evaluations that a policy which must know is told of, if the user does not say how many.
+HORIZON = 100_000
+
+
+def domain_of(space: Space) -> Grid | Arms | Box | Mixed:
+    """The domain that policies play for a space, in coordinates of the unit cube.
+
+    A box if every point is valid; a list of its feasible points if there are at most 10,000 and
+    they can be found; else a `Mixed` domain.
+    """
+    size = space.size
+    if size is None and space.continuous and space.constraint is None:
+        return Box(np.zeros(space.dim), np.ones(space.dim))
+    if space.arms is not None and space.constraint is None:
+        return space.arms if isinstance(space.arms, Grid) else Arms(space.arms.unit_points)
+    most = MOST_ARMS if space.constraint is None else MOST_TRIED
+    if size is not None and (size <= most or space.arms is not None):
+        points = _feasible(space, MOST_ARMS if space.arms is None else size)
+        if points is not None and not len(points):
+            raise InvalidInput(
+                f"feasible allows none of the {size:,} points of the space, so that nothing can "
+                "be evaluated: check its conditions"
+            )
+        if points is not None:
+            return Arms(points)
+    return Mixed(space)
+
+
+def _feasible(space: Space, most: int) -> FloatArray | None:
+    """All feasible points of a finite space, (n, D), or None if they are more than `most`."""
+    points = space.grid()
+    found: list[FloatArray] = []
+    number = 0
+    for start in range(0, len(points), CHUNK):  # a constraint may be slow: no more than needed
+        chunk = points[start : start + CHUNK]
+        found.append(chunk[space.feasible(chunk)])
+        number += len(found[-1])
+        if number > most:
+            return None
+    return np.concatenate(found)
+
+
+def check_lengthscales(kernel: object, space: Space) -> None:
+    """Refuse a kernel with a lengthscale a parameter where some have several coordinates."""
+    scales = kernel.lengthscale if isinstance(kernel, Matern) else 1.0
+    if isinstance(scales, float) or len(scales) == space.dim or space.continuous:
+        return
+    wide = [
+        f"{name} {parameter.width}"
+        for name, parameter in zip(space.names or (), space.parameters, strict=False)
+        if parameter.width != 1
+    ]
+    if wide:
+        raise InvalidInput(
+            f"{kernel!r} has {len(scales)} lengthscales, but the space has {space.dim} "
+            "coordinates: a parameter of k > 2 choices has k of them, one of a single value none "
+            f"({', '.join(wide)}). Give {space.dim} lengthscales, or one number for all"
+        )
+
+
+def make_policy(
+    domain: Grid | Arms | Box | Mixed,
+    policy: str | Callable[..., Any] | None,
+    *,
+    n_evals: int | None,
+    kernel: Matern | None,
+    norm_bound: float | None,
+    noise: Noise | None,
+    delta: float,
+    seed: int,
+) -> Policy:
+    """A policy on `domain`, told what is known.
+
+    Parameters
+    ----------
+    policy
+        None: `PiGPUCB` if kernel, norm_bound and noise are all given, else `CalibratedUCB`. Or a
+        name of the registry, with settings in brackets if need be, a class, or a function of the
+        domain.
+    """
+    settings: Mapping[str, Any] = {}
+    maker: Any
+    if policy is None:
+        maker = _default(domain, None not in (kernel, norm_bound, noise))
+    elif isinstance(policy, str):
+        maker, settings = _by_name(policy, domain)
+    else:
+        maker = policy
+    if isinstance(maker, Policy) or not callable(maker):
+        raise InvalidInput(
+            f'policy={policy!r}: give a name such as "pi-gp-ucb", a policy class, or a function '
+            "that makes one for a domain"
+        )
+    made = construct(
+        maker,
+        domain,
+        horizon=HORIZON if n_evals is None and _needs_horizon(maker) else n_evals,
+        kernel=kernel,
+        norm_bound=norm_bound,
+        noise=noise,
+        delta=delta,
+        seed=seed,
+        settings=settings,
+    )
+    if not all(hasattr(made, name) for name in ("ask", "tell", "cancel", "recommend")):
+        raise InvalidInput(
+            f"policy={name_of(maker)} made {made!r}, which has no ask, tell, cancel and "
+            "recommend: give a policy"
+        )
+    return made  # type: ignore[no-any-return]
+
+
+def _default(domain: Grid | Arms | Box | Mixed, known: bool) -> Callable[..., Any]:
+    if not known:
+        from partita.policies.calibrated.calibrated_ucb import CalibratedUCB
+
+        return CalibratedUCB
+    if isinstance(domain, Mixed):
+        raise InvalidInput(
+            "norm_bound, noise and kernel are given, but proven bounds need a space that is all "
+            "continuous without a constraint, or finite with at most 10,000 points. Give every "
+            "number a step, (low, high, step), or leave norm_bound out for calibrated bounds"
+        )
+    from partita.policies.pi_gp_ucb import PiGPUCB
+
+    return PiGPUCB
+
+
+def _by_name(
+    text: str, domain: Grid | Arms | Box | Mixed
+) -> tuple[Callable[..., Any], Mapping[str, Any]]:
+    from partita.policies import registry
+    from partita.policies.named import read_policy
+
+    spec = read_policy(text)
+    if not domain.finite and "box" not in spec.method.domains:
+        raise InvalidInput(
+            f"policy={text!r} plays finite spaces only: give every number a step, such as "
+            "(low, high, step), or a Grid, or use another policy"
+        )
+    # Experiments leave some policies untold of what they could be told: here the user decides.
+    usual = {name: value for name, value in spec.method.settings.items() if value is not None}
+    return registry.maker_of(spec.name), {**usual, **dict(spec.settings)}
+
+
+def _needs_horizon(maker: Callable[..., Any]) -> bool:
+    try:
+        horizon = inspect.signature(maker).parameters.get("horizon")
+    except (TypeError, ValueError):
+        return False
+    return horizon is not None and horizon.default is horizon.empty

@@ -1,0 +1,187 @@
+"""What a run ends with: the answer, its bounds, how it came about, and a figure of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from partita._status import duration
+from partita._types import FloatArray
+
+from .trials import Trials
+
+if TYPE_CHECKING:
+    from partita.space import Space
+
+    from .optimizer import Suggestion
+
+
+class Checkpoint(NamedTuple):
+    """What was known after so many evaluations: of the best point, and of all others."""
+
+    evaluations: int
+    seconds: float
+    mean: float
+    lower: float
+    upper: float
+    certificate: float
+
+
+class History:
+    """How a run went: every evaluation, and what was known at some of them.
+
+    Attributes
+    ----------
+    trials
+        Evaluations that gave a value, a table.
+    evaluations
+        Numbers of evaluations at the checkpoints, about a quarter more from one to the next, (c,).
+    failed_params
+        What the function was given where it failed, the first 1,000.
+    seconds, best_mean, lower, upper, certificate
+        At the checkpoints, (c,): time since the start; mean and bounds of the function at the point
+        recommended then; how much better any other could be.
+    """
+
+    def __init__(
+        self, trials: Trials, checkpoints: Sequence[Checkpoint], failed_params: Sequence[Any] = ()
+    ) -> None:
+        self.trials, self.failed_params = trials, list(failed_params)
+        columns = np.array(checkpoints, dtype=float).reshape(-1, len(Checkpoint._fields)).T
+        self.evaluations = columns[0].astype(np.int64)
+        self.seconds: FloatArray = columns[1]
+        self.best_mean: FloatArray = columns[2]
+        self.lower: FloatArray = columns[3]
+        self.upper: FloatArray = columns[4]
+        self.certificate: FloatArray = columns[5]
+
+    @property
+    def params(self) -> Any:
+        """What the function was given, a list of dicts or an array (n, d)."""
+        return self.trials.params
+
+    @property
+    def x(self) -> Any:
+        """The same by place instead of name: an array (n, d), or a list of lists."""
+        found = self.trials.params
+        return [list(row.values()) for row in found] if self.trials.space.named else found
+
+    @property
+    def values(self) -> FloatArray:
+        """What it returned, (n,)."""
+        return self.trials.values
+
+    def __len__(self) -> int:
+        return len(self.trials)
+
+    def __repr__(self) -> str:
+        return f"History({len(self):,} values, {len(self.evaluations)} checkpoints)"
+
+
+def answer(best: Suggestion, space: Space) -> dict[str, Any]:
+    """What a result says of the recommended parameters."""
+    return {
+        "x": list(best.params.values()) if space.named else np.array(best.params),
+        "params": best.params,
+        "fun": best.mean,
+        "lower": best.lower,
+        "upper": best.upper,
+    }
+
+
+class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
+    """The end of a run, a SciPy `OptimizeResult`.
+
+    Attributes
+    ----------
+    x, params
+        The recommended point: by place (an array, or a list of values for named parameters), and
+        as the function is given it (an array, or a dict).
+    fun
+        The posterior mean of the function there, not the luckiest value.
+    lower, upper
+        Bounds of the function there.
+    certificate
+        How much better any other point can still be.
+    guarantee
+        What stands behind the bounds: "proven", "calibrated", …
+    success, status, message
+        Why the run ended. Status: 0 all evaluations made, 1 time up, 2 within the tolerance,
+        3 ended by the callback, 4 interrupted, 5 too many failures, 6 the executor failed.
+    nfev, nfail
+        Evaluations that gave a value, and that failed.
+    errors
+        The first few errors, the exceptions themselves.
+    seconds
+        How long it took.
+    history
+        A `History`.
+    direction
+        "minimize" or "maximize".
+    optimizer
+        The `Optimizer`, to ask on or to predict elsewhere.
+    """
+
+    def plot(self, path: str | PathLike[str] | None = None) -> Any:
+        """A Matplotlib figure of the run, written to `path` if given (its ending says how).
+
+        Progress with its band and the certificate; beside them the posterior: with the cells of
+        the cover in one or two dimensions, slices through the answer otherwise.
+        """
+        from .figure import draw
+
+        figure = draw(self)
+        if path is not None:
+            figure.savefig(path, dpi=160, facecolor="white")
+        return figure
+
+    def __repr__(self) -> str:
+        if "history" not in self:  # made by hand, or by a copy of SciPy's
+            return str(super().__repr__())
+        failed = f", {self.nfail:,} failed" if self.nfail else ""
+        known = "no other point is better by more" if self.certificate < math.inf else "not known"
+        rows = [
+            ("message", str(self.message)),
+            ("success", f"{self.success} (status {self.status})"),
+            *_params_rows(self.params),
+            ("fun", f"{number(self.fun)} (posterior mean, {self.direction}d)"),
+            ("lower", number(self.lower)),
+            ("upper", number(self.upper)),
+            ("certificate", f"{number(self.certificate)} ({known})"),
+            ("guarantee", str(self.guarantee)),
+            ("nfev", f"{self.nfev:,}{failed}"),
+            ("seconds", duration(self.seconds)),
+            ("history", repr(self.history)),
+        ]
+        return "\n".join(f"{name:>12}{':' if name else ' '} {text}" for name, text in rows)
+
+    __str__ = __repr__
+
+    def __dir__(self) -> list[str]:
+        return sorted({*self.keys(), "plot"})
+
+
+def number(value: float) -> str:
+    """A number for a reader: six digits."""
+    return f"{value:.6g}" if math.isfinite(value) else str(value)
+
+
+def value_text(value: Any) -> str:
+    """A parameter's value for a reader."""
+    return number(value) if isinstance(value, float) else str(value)
+
+
+def _params_rows(params: Any) -> list[tuple[str, str]]:
+    """The answer, a line a name; an array on one line."""
+    if not isinstance(params, dict):
+        shown = ", ".join(number(float(v)) for v in params[:10])
+        more = f", … {len(params)} numbers" if len(params) > 10 else ""
+        return [("x", f"[{shown}{more}]")]
+    wide = max(map(len, params))
+    lines = [f"{name:<{wide}} = {value_text(value)}" for name, value in params.items()]
+    return [("params" if i == 0 else "", line) for i, line in enumerate(lines)]

@@ -1,0 +1,154 @@
+"""The record of trials: arrays that grow, a row a trial, and a table to read them from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from partita._types import FloatArray, IntArray
+from partita.space import Space
+
+PENDING: Final = 0
+FINISHED: Final = 1
+FAILED: Final = 2
+STATES = ("pending", "finished", "failed")
+
+
+class Ledger:
+    """Points (n, D) of the unit cube, values and states of trials, numbered from 0."""
+
+    def __init__(self, dim: int) -> None:
+        self._units = np.empty((16, dim))
+        self._values = np.full(16, np.nan)
+        self._states = np.zeros(16, dtype=np.int8)
+        self._n = 0
+        #: How many trials are in each state.
+        self.counts = [0, 0, 0]
+
+    def __len__(self) -> int:
+        return self._n
+
+    def append(self, unit: FloatArray, state: int) -> int:
+        """Take in a trial at a point (D,); its number."""
+        number = self._n
+        if number == len(self._states):
+            self._units = np.concatenate([self._units, np.empty_like(self._units)])
+            self._values = np.concatenate([self._values, np.full(number, np.nan)])
+            self._states = np.concatenate([self._states, np.zeros_like(self._states)])
+        self._units[number] = unit
+        self._states[number] = state
+        self.counts[state] += 1
+        self._n = number + 1
+        return number
+
+    def settle(self, number: int, state: int, value: float = float("nan")) -> None:
+        """Give a trial its end state and value."""
+        self.counts[self._states[number]] -= 1
+        self.counts[state] += 1
+        self._states[number] = state
+        self._values[number] = value
+
+    def move(self, number: int, unit: FloatArray) -> None:
+        """Put a trial at another point (D,)."""
+        self._units[number] = unit
+
+    def unit(self, number: int) -> FloatArray:
+        """The point (D,) of a trial, as it was appended."""
+        return np.array(self._units[number])
+
+    def state(self, number: int) -> int:
+        """The state of a trial."""
+        return int(self._states[number])
+
+    def table(self, space: Space) -> Trials:
+        """A copy of the record to read."""
+        n = self._n
+        return Trials(
+            space,
+            np.arange(n),
+            self._units[:n].copy(),
+            self._values[:n].copy(),
+            self._states[:n].copy(),
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is used of the arrays."""
+        n = max(self._n, 1)
+        return {
+            "_units": self._units[:n],
+            "_values": self._values[:n],
+            "_states": self._states[:n],
+            "_n": self._n,
+            "counts": list(self.counts),
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trials:
+    """Trials as they stood when this table was made.
+
+    Attributes
+    ----------
+    space
+    numbers
+        (n,)
+    units
+        Points of the unit cube, (n, D).
+    values
+        As told, in the user's direction; NaN for those pending or failed. (n,)
+    codes
+        States as numbers: 0 pending, 1 finished, 2 failed. (n,)
+    """
+
+    space: Space
+    numbers: IntArray
+    units: FloatArray
+    values: FloatArray
+    codes: npt.NDArray[np.int8]
+
+    @property
+    def params(self) -> Any:
+        """What the function was given: a list of dicts, or an array (n, d)."""
+        rows = [self.space.decode(unit) for unit in self.units]
+        if self.space.named:
+            return rows
+        return np.array(rows).reshape(len(rows), -1) if rows else np.empty((0, self.space.dim))
+
+    @property
+    def states(self) -> list[str]:
+        """Each one's state: "pending", "finished" or "failed"."""
+        return [STATES[code] for code in self.codes]
+
+    @property
+    def finished(self) -> Trials:
+        """Those with a value."""
+        return self._where(FINISHED)
+
+    @property
+    def failed(self) -> Trials:
+        """Those cancelled."""
+        return self._where(FAILED)
+
+    @property
+    def pending(self) -> Trials:
+        """Those neither told nor cancelled."""
+        return self._where(PENDING)
+
+    def _where(self, state: int) -> Trials:
+        rows = np.flatnonzero(self.codes == state)
+        return Trials(
+            self.space, self.numbers[rows], self.units[rows], self.values[rows], self.codes[rows]
+        )
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __repr__(self) -> str:
+        counts = np.bincount(self.codes, minlength=3).tolist()
+        return f"Trials({counts[1]} finished, {counts[2]} failed, {counts[0]} pending)"

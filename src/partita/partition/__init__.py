@@ -1,0 +1,1 @@
+"""Cells of the domain: their geometry, data and bounds, and the choice among them."""

@@ -1,0 +1,151 @@
+"""Geometry of the cover: closed cubic cells, which points they hold, and when they split.
+
+A cell is a key ``(level, c_1, …, c_d)`` over a first cover of `per_side` cells a side: it is the
+cube ``Π [c_i, c_i + 1] / (per_side · 2^level)``. Points are compared with it in *scaled*
+coordinates ``fl(x · per_side)``: multiplying those by 2^level is exact, so membership never depends
+on rounding. The reference and the fast policies share every function here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+
+from partita._types import FloatArray
+
+CellKey = tuple[int, ...]
+
+#: Most dimensions whose 2^d children can be numbered by one machine word.
+MAX_DIM = 60
+
+
+def cell_exponent(dim: int, nu: float) -> float:
+    """b = (d+1)/(d+2ν): a cell of side ρ splits at about ρ^(−1/b) points.
+
+    Janz et al. 2020, "Main contribution".
+    """
+    return (dim + 1) / (dim + 2 * nu)
+
+
+def cover_exponent(dim: int, nu: float) -> float:
+    """q = d(d+1)/(d(d+2)+2ν): at most O(T^q) cells are ever made. Janz et al. 2020, Lemma 2."""
+    return dim * (dim + 1) / (dim * (dim + 2) + 2 * nu)
+
+
+def paper_cells_per_side(horizon: int, dim: int, nu: float) -> int:
+    """Cells a side of a first cover of about T^q cubes. Janz et al. 2020, "Empirical validation".
+
+    Rounded to nearest, but down where rounding up would more than double T^q (from about 14
+    dimensions on, where 2^d is already far more cells than the O(T^q) that Lemma 2 allows).
+    """
+    target = float(horizon) ** cover_exponent(dim, nu)
+    per_side = int(max(1, round(target ** (1 / dim))))
+    if per_side > 1 and per_side**dim > 2 * target:
+        per_side -= 1
+    return per_side
+
+
+def split_threshold(per_side: int, level: int, dim: int, nu: float) -> float:
+    """ρ^(−1/b) for side ρ = 1/(per_side · 2^level), or the integer within 1e−9 of it."""
+    value = float(per_side * 2**level) ** ((dim + 2 * nu) / (dim + 1))
+    nearest = round(value)
+    return float(nearest) if abs(value - nearest) <= 1e-9 else value
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A first cover of `per_side`^`dim` cells, and what can be derived from it."""
+
+    dim: int
+    per_side: int
+
+    def scale(self, unit_points: FloatArray) -> FloatArray:
+        """Scaled coordinates fl(x · per_side) of points in the unit cube."""
+        return np.asarray(unit_points * float(self.per_side))
+
+    def side(self, level: int) -> float:
+        """Side ρ of a cell, in the unit cube."""
+        return 1.0 / float(self.per_side << level)
+
+    def lower(self, key: CellKey) -> FloatArray:
+        """Lower corner of a cell in the unit cube, (d,)."""
+        return np.asarray(np.array(key[1:], dtype=float) / float(self.per_side << key[0]))
+
+    def first_cells(self) -> Iterator[CellKey]:
+        """Every cell of the first cover."""
+        return ((0, *c) for c in product(range(self.per_side), repeat=self.dim))
+
+    def holds(self, key: CellKey, scaled: FloatArray) -> npt.NDArray[np.bool_]:
+        """Which of the scaled points (n, d) lie in the closed cell, (n,)."""
+        offset = scaled * float(2 ** key[0]) - np.array(key[1:], dtype=float)
+        return np.asarray(((offset >= 0) & (offset <= 1)).all(axis=1))
+
+    def touching(
+        self, scaled: list[float], level: int, within: CellKey | None = None
+    ) -> Iterator[CellKey]:
+        """Cells of a level that hold a scaled point, or those among the children of `within`.
+
+        A point on a shared face lies in every cell that touches it: the cells are closed.
+        """
+        count = self.per_side << level
+        options = []
+        for i, coordinate in enumerate(scaled):
+            place = coordinate * (1 << level)
+            floor = math.floor(place)
+            cells = (floor - 1, floor) if place == floor else (floor,)
+            options.append(
+                [c for c in cells if 0 <= c < count and (within is None or c >> 1 == within[i + 1])]
+            )
+        return ((level, *c) for c in product(*options))
+
+    def offsets(self, key: CellKey, scaled: FloatArray) -> FloatArray:
+        """Where scaled points lie in a cell, in units of its children's sides: (n, d) in [0, 2]."""
+        return scaled * float(2 ** (key[0] + 1)) - 2.0 * np.array(key[1:], dtype=float)
+
+    def child(self, key: CellKey, code: int) -> CellKey:
+        """The child whose bit c says which half of dimension c it takes."""
+        return (key[0] + 1, *(2 * c + (code >> i & 1) for i, c in enumerate(key[1:])))
+
+
+@dataclass
+class SplitRule:
+    """When a cell splits.
+
+    The paper's rule ("Splitting rule"): once ρ^(−1/b) < n + 1, n the observations in the cell. With
+    a finite `gain_limit` (the information split): once that holds *and* the cell's information gain
+    exceeds the limit, or it holds `point_limit` distinct points. `never` makes one cell last.
+    """
+
+    per_side: int
+    dim: int
+    nu: float
+    gain_limit: float = -math.inf
+    point_limit: float = 0.0
+    never: bool = False
+    _thresholds: list[float] = field(default_factory=list, repr=False)
+
+    def threshold(self, level: int) -> float:
+        """Most observations a cell of this level may hold under the count rule."""
+        known = self._thresholds
+        while len(known) <= level:
+            known.append(split_threshold(self.per_side, len(known), self.dim, self.nu))
+        return known[level]
+
+    def quota(self, level: int) -> float:
+        """A cell of this level with fewer observations is not due."""
+        return math.inf if self.never else math.floor(self.threshold(level))
+
+    def count_due(self, level: int, count: int) -> bool:
+        """Whether the paper's count rule asks for a split."""
+        return not self.never and self.threshold(level) < count + 1
+
+    def due(self, level: int, count: int, gain: float, distinct: int) -> bool:
+        """Whether a cell with this many observations, gain and distinct points must split now."""
+        return self.count_due(level, count) and (
+            gain > self.gain_limit or distinct >= self.point_limit
+        )

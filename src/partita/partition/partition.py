@@ -1,0 +1,409 @@
+"""The partition: cells with their candidates and posteriors, kept up to date as data arrives.
+
+`Partition` follows an observation to every cell that holds its point, updates their posteriors and
+splits those that are due. It knows nothing of widths or of choosing: it reports which cells
+changed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+
+from partita._types import FloatArray, IntArray
+from partita.errors import NumericalError
+from partita.gp.posterior import DensePosterior, Posterior
+from partita.gp.rows import new_posterior
+from partita.model.domains import Arms, Box, Grid
+from partita.model.kernels import Matern
+
+from . import _loops
+from .candidates import ArmCandidates, BoxCandidates, Cell
+from .cover import CellKey, Geometry, SplitRule
+from .fresh import CellState
+from .lattice import Lattice
+
+#: Covariances kept at once, in numbers (8 bytes each); beyond, the coldest half is given up.
+WARM_NUMBERS = 2**26
+
+
+class Partition:
+    """Cells, their data and posteriors: π-GP-UCB (Janz et al. 2020) without the choice."""
+
+    def __init__(
+        self,
+        domain: Grid | Arms | Box,
+        geometry: Geometry,
+        rule: SplitRule,
+        kernel: Matern,
+        alpha: float,
+        seed: int,
+        lattice: Lattice | None = None,
+        explicit: bool = False,
+    ) -> None:
+        """`lattice` is needed on a box; with `explicit`, cells without data are made as well."""
+        self.explicit = explicit
+        self.geometry, self.rule, self.kernel, self.alpha = geometry, rule, kernel, alpha
+        self.leaves: dict[CellKey, Cell] = {}
+        self.split: set[CellKey] = set()
+        self.altered: list[Cell] = []
+        self._where: dict[int, list[tuple[Cell, int]]] = {}
+        self._warm = 0
+        self._clock = 0
+        self.candidates: ArmCandidates | BoxCandidates
+        if isinstance(domain, Box):
+            if lattice is None:
+                raise AssertionError("a box needs a lattice")
+            self.candidates = BoxCandidates(
+                domain,
+                geometry,
+                kernel,
+                seed,
+                lattice,
+                not rule.never,
+                None if explicit else self.state,
+            )
+        else:
+            self.candidates = ArmCandidates(domain, geometry, kernel, seed)
+        self.sites = self.candidates.sites
+        self.fresh = self.candidates.fresh
+        self.lattice = self.candidates.lattice
+        if not isinstance(domain, Box):
+            self._grow(self._first_members(np.arange(domain.size)))
+        elif explicit:
+            self._grow([(key, np.empty(0, np.int64)) for key in geometry.first_cells()])
+
+    # -- reading ------------------------------------------------------------------------------
+
+    def state(self, key: CellKey) -> CellState:
+        """What has become of a cell."""
+        cell = self.leaves.get(key)
+        if cell is None:
+            return CellState.DATA if key in self.split else CellState.FRESH
+        return CellState.DATA if cell.count else CellState.EMPTY
+
+    @property
+    def cells_created(self) -> int:
+        """|∪A_t|: all the cells there have ever been, |A_1| + 2^d |splits|."""
+        dim = self.geometry.dim
+        return int(self.geometry.per_side**dim) + (len(self.split) << dim)
+
+    def keys_at(self, scaled: list[float]) -> Iterator[CellKey]:
+        """Cells of the present cover that hold a scaled point."""
+        stack = self._holding(scaled, 0)
+        while stack:
+            key = stack.pop()
+            if key in self.split:
+                stack += self._holding(scaled, key[0] + 1, key)
+            else:
+                yield key
+
+    def _holding(
+        self, scaled: list[float], level: int, within: CellKey | None = None
+    ) -> list[CellKey]:
+        """Cells of a level that count a scaled point as theirs, or those among some children."""
+        keys = list(self.geometry.touching(scaled, level, within))
+        return keys if self.candidates.closed else keys[-1:]
+
+    def cover_keys(self) -> Iterator[CellKey]:
+        """Every cell of the present cover, those without data or candidates included."""
+        stack = list(self.geometry.first_cells())
+        while stack:
+            key = stack.pop()
+            if key in self.split:
+                stack += [self.geometry.child(key, code) for code in range(2**self.geometry.dim)]
+            else:
+                yield key
+
+    def data(self, cell: Cell) -> tuple[IntArray, IntArray]:
+        """Numbers and sites of the points of a cell that have data, (k,) each.
+
+        Candidates are numbered from 0 to m − 1, silent sites from m on.
+        """
+        sites = np.concatenate([cell.sites, cell.silent]) if len(cell.silent) else cell.sites
+        known = np.flatnonzero(sites >= 0)
+        where = known[self.sites.count[sites[known]] > 0]
+        return where, sites[where]
+
+    def kernel_points(self, scaled: FloatArray) -> FloatArray:
+        """Scaled coordinates to points divided by the lengthscales."""
+        return scaled * self.candidates.scale
+
+    # -- cells of a site ------------------------------------------------------------------------
+
+    def cells_at(self, site: int) -> list[tuple[Cell, int]]:
+        """Each cell that holds a site, made if need be, with the site's candidate number in it.
+
+        The number is -1 where the site can only be data.
+        """
+        known = self._where.get(site)
+        if known is None:
+            known = []
+            for key in self.keys_at(self.sites.scaled[site].tolist()):
+                cell = self.leaves.get(key)
+                if cell is None:
+                    cell = self._build(key, self.candidates.take_fresh(key, np.empty(0, np.int64)))
+                    self.altered.append(cell)
+                known.append((cell, self._number(cell, site)))
+            if all(j >= 0 for _, j in known):
+                self._where[site] = known
+        return known
+
+    def _number(self, cell: Cell, site: int) -> int:
+        j = self.candidates.number(cell, site)
+        if j < 0:
+            j = self.candidates.admit(cell, site)
+            if j >= 0:
+                self._refit(cell)
+                self.altered.append(cell)
+        return j
+
+    def site_of(self, cell: Cell, j: int) -> int:
+        """The site of a candidate, registered if it is new."""
+        site = self.candidates.site(cell, j)
+        if site not in self._where:
+            side = 1 << cell.key[0]
+            if all(c * side % 1.0 for c in self.sites.scaled[site].tolist()):
+                self._where[site] = [(cell, j)]  # inside the cell, so in no other
+        return site
+
+    def unmake(self, cell: Cell) -> None:
+        """Forget a cell that was made for a play which was cancelled."""
+        self._forget(cell)
+        self.candidates.give_fresh(cell.key, cell.sites)
+
+    def drop_candidate(self, site: int) -> None:
+        """A pending play was cancelled: forget what was a candidate for its sake only."""
+        for cell, _ in self.cells_at(site):
+            if self.candidates.drop(cell, site):
+                self._forget_places(cell)
+                self._where.pop(site, None)
+                self._refit(cell)
+                self.altered.append(cell)
+
+    def take_altered(self) -> list[Cell]:
+        """Cells made, or given a new candidate, by looking up a site since the last call."""
+        altered, self.altered = self.altered, []
+        return [cell for cell in altered if self.leaves.get(cell.key) is cell]
+
+    # -- observations -----------------------------------------------------------------------------
+
+    def observe(self, site: int, value: float) -> tuple[list[Cell], list[Cell]]:
+        """Record a value at a site: (cells that changed or are new, cells that were split)."""
+        places = self.cells_at(site)
+        self.sites.count[site] += 1
+        self.sites.total[site] += value
+        first = self.sites.count[site] == 1
+        self._clock += 1
+        changed: list[Cell] = []
+        gone: list[Cell] = []
+        for cell, j in places:
+            cell.count += 1
+            cell.touched = self._clock
+            if first:
+                cell.distinct += 1
+            posterior = cell.posterior
+            anew = j < 0 or posterior.wants_refit(cell.distinct)
+            if (first and self._rearrange(cell, site, j)) or anew:
+                self._refit(cell)
+            else:
+                try:
+                    posterior.observe(j, value)
+                except NumericalError:  # rounding, or too small an alpha: a fit from scratch tells
+                    self._refit(cell)
+            if cell.count >= cell.quota and self.rule.due(
+                cell.key[0], cell.count, posterior.gain, cell.distinct
+            ):
+                gone.append(cell)
+                changed += self._split(cell)
+            else:
+                changed.append(cell)
+        if self._warm > WARM_NUMBERS:
+            self._cool_coldest()
+        return changed, gone
+
+    def _rearrange(self, cell: Cell, site: int, j: int) -> bool:
+        """After the first value at a site: whether the cell was laid out anew."""
+        if j < 0:
+            cell.silent = np.append(cell.silent, site)
+            return True
+        places = cell.sites
+        if self.candidates.quieten(cell, j):
+            for other in places.tolist():
+                self._where.pop(other, None)
+            return True
+        return False
+
+    def observe_many(self, sites: IntArray, values: FloatArray) -> tuple[list[Cell], list[Cell]]:
+        """Record values (n,) at sites (n,) together: each cell is fitted once, not once a value."""
+        np.add.at(self.sites.count, sites, 1)
+        np.add.at(self.sites.total, sites, values)
+        self._clock += len(sites)
+        changed: list[Cell] = []
+        gone: list[Cell] = []
+        work = self._first_members(np.unique(sites))
+        while work:
+            key, members = work.pop()
+            if key in self.split:
+                work += self._child_members(key, members)
+                continue
+            cell = self.leaves.get(key)
+            if cell is None:
+                members = self.candidates.take_fresh(key, members)
+            else:
+                gone.append(cell)
+                members = self.candidates.members(cell, members)
+                self._forget(cell)
+            changed += self._grow([(key, members)], moments_only=True)
+            if self._warm > WARM_NUMBERS:
+                self._cool_coldest()
+        return changed, gone
+
+    def _split(self, cell: Cell) -> list[Cell]:
+        """Replace a cell by its children, and those by theirs while they are due."""
+        self._forget(cell)
+        return self._grow(self._divide(cell.key, self.candidates.members(cell)))
+
+    def _divide(self, key: CellKey, members: IntArray) -> list[tuple[CellKey, IntArray]]:
+        self.split.add(key)
+        self.candidates.note_split(key)
+        children = self._child_members(key, members)
+        if self.explicit and self.lattice is not None:
+            filled = {child for child, _ in children}
+            keys = (self.geometry.child(key, code) for code in range(2**self.geometry.dim))
+            children += [(child, np.empty(0, np.int64)) for child in keys if child not in filled]
+        return children
+
+    def _grow(self, work: list[tuple[CellKey, IntArray]], moments_only: bool = False) -> list[Cell]:
+        """Make cells from (key, members), or split them at once where they are due.
+
+        With `moments_only` their covariances are left until they are played.
+        """
+        made: list[Cell] = []
+        while work:
+            key, members = work.pop()
+            counts = self.sites.count[members]
+            total = int(counts.sum())
+            if total == 0:
+                if self.explicit:
+                    made.append(self._build(key, members, moments_only=True))
+                else:
+                    self.candidates.give_fresh(key, members)
+                continue
+            distinct = int(np.count_nonzero(counts))
+            if self.rule.count_due(key[0], total) and distinct >= self.rule.point_limit:
+                work += self._divide(key, members)
+                continue
+            cell = self._build(key, members, moments_only)
+            if self.rule.due(key[0], total, cell.posterior.gain, distinct):
+                self._forget(cell)
+                work += self._divide(key, members)
+            else:
+                made.append(cell)
+        return made
+
+    def _forget(self, cell: Cell) -> None:
+        del self.leaves[cell.key]
+        self._forget_places(cell)
+        self._cool(cell)
+
+    def _forget_places(self, cell: Cell) -> None:
+        """Look the places of a cell's sites up again when they are next needed."""
+        for site in (*cell.sites.tolist(), *cell.silent.tolist()):
+            self._where.pop(site, None)
+
+    # -- members and posteriors -------------------------------------------------------------------
+
+    def _first_members(self, sites: IntArray) -> list[tuple[CellKey, IntArray]]:
+        """Cells of the first cover with the sites of `sites` that they hold."""
+        scaled = self.sites.scaled[sites]
+        floor = np.floor(scaled)
+        on_face = (scaled == floor).any(axis=1)
+        inner = np.flatnonzero(~on_face)
+        groups: dict[CellKey, list[int]] = {}
+        for i, corner in zip(inner.tolist(), floor[inner].astype(int).tolist(), strict=True):
+            groups.setdefault((0, *corner), []).append(i)
+        for i in np.flatnonzero(on_face).tolist():
+            for key in self._holding(scaled[i].tolist(), 0):
+                groups.setdefault(key, []).append(i)
+        return [(key, np.sort(sites[rows])) for key, rows in groups.items()]
+
+    def _child_members(self, key: CellKey, members: IntArray) -> list[tuple[CellKey, IntArray]]:
+        """Children of a cell with the members that they hold, where they hold any."""
+        offsets = self.geometry.offsets(key, self.sites.scaled[members])
+        if not self.candidates.closed:
+            offsets[offsets == 1.0] = 1.5
+        codes, rows = _loops.scatter_children(offsets)
+        order = np.argsort(codes, kind="stable")
+        codes, rows = codes[order], rows[order]
+        cuts = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
+        return [
+            (self.geometry.child(key, int(codes[a])), members[rows[a:b]])
+            for a, b in itertools.pairwise(cuts)
+            if a < b
+        ]
+
+    def _build(self, key: CellKey, members: IntArray, moments_only: bool = False) -> Cell:
+        """Make a leaf cell and fit it."""
+        layout = self.candidates.lay_out(key, members)
+        whole = len(layout.sites) == len(self.sites.count)
+        shape = self.candidates.grid_shape if whole else None
+        posterior = new_posterior(len(layout.sites), self.alpha, shape)
+        cell = Cell(key, layout, posterior, self.rule.quota(key[0]))
+        cell.touched = self._clock
+        self.leaves[key] = cell
+        held = self._refit(cell, moments_only)
+        cell.count = int(self.sites.count[held].sum())
+        cell.distinct = len(held)
+        return cell
+
+    def _refit(self, cell: Cell, moments_only: bool = False) -> IntArray:
+        """Compute a cell's posterior afresh from its data; the sites that have any."""
+        where, held = self.data(cell)
+        counts = self.sites.count[held].astype(float)
+        posterior = cell.posterior
+        self._warm -= _numbers(posterior)
+        means = self.sites.total[held] / counts
+        posterior.refit(self.candidates.prior(cell), where, means, counts, moments_only)
+        self._warm += _numbers(posterior)
+        return held
+
+    def warm(self, cell: Cell) -> None:
+        """Make sure that a cell's covariance is there."""
+        if isinstance(cell.posterior, DensePosterior) and cell.posterior.cov is None:
+            self._refit(cell)
+
+    def _cool(self, cell: Cell) -> None:
+        """Give up a cell's covariance."""
+        self._warm -= _numbers(cell.posterior)
+        if isinstance(cell.posterior, DensePosterior):
+            cell.posterior.cov = None
+
+    def _cool_coldest(self) -> None:
+        """Give up the covariances of the cells that were touched longest ago."""
+        warm = [cell for cell in self.leaves.values() if _numbers(cell.posterior)]
+        for cell in sorted(warm, key=lambda c: c.touched):
+            if self._warm <= WARM_NUMBERS // 2:
+                break
+            self._cool(cell)
+
+
+def one_cell(
+    domain: Grid | Arms | Box,
+    kernel: Matern,
+    alpha: float,
+    seed: int,
+    lattice: Lattice | None = None,
+) -> Partition:
+    """The whole domain as one cell that never splits; a box needs its candidates."""
+    rule = SplitRule(1, domain.dim, kernel.nu, never=True)
+    return Partition(domain, Geometry(domain.dim, 1), rule, kernel, alpha, seed, lattice)
+
+
+def _numbers(posterior: Posterior) -> int:
+    """How many numbers a posterior's covariance keeps."""
+    if isinstance(posterior, DensePosterior) and posterior.cov is not None:
+        return posterior.cov.size
+    return 0

@@ -1,0 +1,79 @@
+"""What the engine's choice maximises over the candidates of a cell."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from partita._types import FloatArray
+
+from .candidates import Cell
+from .widths import Width, width_of
+
+
+class Scores(NamedTuple):
+    """The candidates of a cell score mean + β(gain) · std."""
+
+    mean: FloatArray
+    std: FloatArray
+    gain: float
+
+
+class Scorer(Protocol):
+    """How a policy scores the candidates of a cell."""
+
+    #: Whether a score is an upper bound on f, so that the highest of all is one on max f.
+    optimistic: bool
+    #: How many cells that did not change are scored anew at each step; None for all.
+    redraws: int | None
+
+    def scores(self, cell: Cell, t: int) -> Scores:
+        """Scores of a cell for the choice of the t-th point, pending plays counted."""
+        ...
+
+    def forget(self, cell: Cell) -> None:
+        """A cell is gone."""
+        ...
+
+
+class UpperBounds:
+    """μ + βσ, the standard deviation lowered by pending plays."""
+
+    optimistic = True
+    redraws: int | None = 0
+
+    def scores(self, cell: Cell, t: int) -> Scores:
+        """Moments as they are: the table computes the width."""
+        posterior = cell.posterior
+        return Scores(
+            posterior.mean, posterior.std if cell.plan is None else cell.plan.std, posterior.gain
+        )
+
+    def forget(self, cell: Cell) -> None:
+        """Nothing is kept."""
+
+
+class TightenedBounds:
+    """μ + βσ, or the smallest bound that the cell inherited if that is less.
+
+    Needs a width that does not depend on t: scores are computed when a cell changes.
+    """
+
+    optimistic = True
+    redraws: int | None = 0
+
+    def __init__(self, width: Width) -> None:
+        self._width = width
+
+    def scores(self, cell: Cell, t: int) -> Scores:
+        """The bounds themselves, with no width left to add."""
+        posterior = cell.posterior
+        if cell.ceiling is None:
+            return UpperBounds().scores(cell, t)
+        std = posterior.std if cell.plan is None else cell.plan.std
+        upper = posterior.mean + width_of(self._width, posterior.gain, cell.key[0], t) * std
+        return Scores(np.minimum(upper, cell.ceiling), np.zeros(len(upper)), 0.0)
+
+    def forget(self, cell: Cell) -> None:
+        """Nothing is kept."""

@@ -1,0 +1,136 @@
+"""Sites: the points that carry data, and that data, stored once for all cells that hold it.
+
+A site has a number, scaled coordinates (`cover.Geometry`), a count of observations and their sum.
+On a finite domain the sites are the arms; on a box they are registered when first asked for or
+told.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from partita._types import FloatArray, IntArray, WordArray
+from partita.model.domains import Arms, Box, Grid
+from partita.model.mixed import Mixed
+
+from . import _loops
+from .cover import Geometry
+
+#: Lattice points are multiples of 2^-SNAP_BITS in scaled coordinates down to level 28, in one
+#: dimension, and Sobol' points down to level 15.
+SNAP_BITS = 32
+
+
+class ArmSites:
+    """The arms of a finite domain, in their order."""
+
+    def __init__(self, domain: Grid | Arms, geometry: Geometry, seed: int) -> None:
+        self._domain = domain
+        self._points = domain.points
+        self.scaled = geometry.scale(domain.unit_points)
+        self.count = np.zeros(domain.size, dtype=np.int64)
+        self.total = np.zeros(domain.size)
+        self.priority = arm_priorities(seed, domain.size)
+
+    def x(self, site: int) -> FloatArray:
+        """The arm's point in the user's units."""
+        return np.array(self._points[site])
+
+    def locate(self, points: FloatArray) -> IntArray:
+        """Numbers of the arms at `points`."""
+        return self._domain.index_of(points)
+
+
+class BoxSites:
+    """Points of a box, numbered as they come."""
+
+    def __init__(self, domain: Box | Mixed, geometry: Geometry) -> None:
+        self._domain = domain
+        self._geometry = geometry
+        self._numbers: dict[bytes, int] = {}
+        self._points = np.empty((0, domain.dim))
+        self.scaled = np.empty((0, domain.dim))
+        self.count = np.empty(0, dtype=np.int64)
+        self.total = np.empty(0)
+
+    def x(self, site: int) -> FloatArray:
+        """The site's point in the user's units."""
+        return np.array(self._points[site])
+
+    def to_user(self, scaled: FloatArray) -> FloatArray:
+        """Points (n, d) in the user's units, of scaled coordinates."""
+        return self._domain.from_unit(scaled / self._geometry.per_side)
+
+    def to_scaled(self, points: FloatArray) -> FloatArray:
+        """Scaled coordinates of points in the user's units; exact for what `x` gave."""
+        scaled = self._geometry.scale(self._domain.to_unit(points))
+        steps = float(2**SNAP_BITS)
+        snapped = np.rint(scaled * steps) / steps
+        same = (self.to_user(snapped) == points).all(axis=1, keepdims=True)
+        return np.where(same, snapped, scaled) + 0.0
+
+    def locate(self, points: FloatArray) -> IntArray:
+        """Numbers of the sites at `points`, registering those not seen before."""
+        scaled = self.to_scaled(points)
+        return np.array(
+            [self.register(row, x) for row, x in zip(scaled, points, strict=True)], dtype=np.int64
+        )
+
+    def register(self, scaled: FloatArray, x: FloatArray | None = None) -> int:
+        """Number of the site at scaled coordinates (d,), whose point in user's units is `x`."""
+        word = scaled.tobytes()
+        number = self._numbers.get(word)
+        if number is None:
+            number = self._numbers[word] = len(self._numbers)
+            if number == len(self.count):
+                room = max(64, number)
+                self._points = _extended(self._points, room)
+                self.scaled = _extended(self.scaled, room)
+                self.count = _extended(self.count, room)
+                self.total = _extended(self.total, room)
+            self.scaled[number] = scaled
+            self._points[number] = self.to_user(scaled[None, :])[0] if x is None else x
+        return number
+
+
+Number = TypeVar("Number", bound=np.generic)
+
+
+def _extended(array: npt.NDArray[Number], room: int) -> npt.NDArray[Number]:
+    return np.concatenate([array, np.zeros((room, *array.shape[1:]), dtype=array.dtype)])
+
+
+def arm_priorities(seed: int, size: int) -> WordArray:
+    """Tie-breaking priority of each arm of a finite domain: a hash of (seed, arm)."""
+    return hashed(seed, np.arange(size, dtype=np.uint64)[:, None])
+
+
+def point_priorities(seed: int, scaled: FloatArray) -> WordArray:
+    """Tie-breaking priority of lattice points: a hash of (seed, scaled coordinates)."""
+    return hashed(seed, np.ascontiguousarray(scaled + 0.0).view(np.uint64))
+
+
+def hashed(seed: int, words: WordArray) -> WordArray:
+    """Hash of each row of `words` (n, w) under a seed of any size."""
+    state = np.uint64(0)
+    rest = seed
+    while True:
+        state = _loops.hash_rows(state, np.array([[rest & (2**64 - 1)]], dtype=np.uint64))[0]
+        rest >>= 64
+        if rest == 0:
+            return np.asarray(_loops.hash_rows(state, words))
+
+
+def tie_resolution(norm_bound: float, sub_gaussian: float) -> float:
+    """Indices are compared as multiples of 1 over this: 9 decimals at ordinary scales.
+
+    Deviates: where B and L are both under 0.01, or either is over 1,000, the decimals follow the
+    scale, since nine decimals would tie everything or nothing.
+    """
+    scale = max(norm_bound, sub_gaussian)
+    if 1e-2 <= scale <= 1e3:
+        return 1e9
+    return float(10.0 ** (9 - np.floor(np.log10(scale))))

@@ -1,0 +1,1 @@
+"""Every other algorithm that the paper names, and what they share."""

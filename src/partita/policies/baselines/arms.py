@@ -1,0 +1,176 @@
+"""What policies share that keep one or more models of all their candidates.
+
+The candidates are the arms of a finite domain; a linear policy on a box has the corners. There are
+few enough to look at each. Site j (`Policy`) is candidate j; points told elsewhere in a box follow.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from partita._types import FloatArray, IntArray, Prediction, Recommendation
+from partita.gp.posterior import Plan
+from partita.model.domains import Arms, Box, Grid
+from partita.partition import _loops
+from partita.partition.cover import Geometry
+from partita.partition.engine import warn_contradiction
+from partita.partition.sites import BoxSites, arm_priorities, tie_resolution
+from partita.policies.base import Policy
+
+
+class Model(Protocol):
+    """A posterior of f at the candidates, from told data."""
+
+    @property
+    def mean(self) -> FloatArray:
+        """Means, (m,)."""
+        ...
+
+    @property
+    def std(self) -> FloatArray:
+        """Standard deviations, (m,)."""
+        ...
+
+    def observe(self, j: int, value: float) -> None:
+        """Condition on one value at candidate j."""
+        ...
+
+    def observe_many(self, arms: IntArray, values: FloatArray) -> None:
+        """Condition on values (n,) at candidates (n,)."""
+        ...
+
+    def plan(self) -> Plan:
+        """A plan with no pending plays yet."""
+        ...
+
+
+M = TypeVar("M", bound=Model)
+
+
+class Planned(Generic[M]):
+    """A model, and the plays pending in it. Desautels et al. 2014.
+
+    The model knows told data only. `std` counts the pending plays as if they had been observed:
+    standard deviations do not depend on values.
+    """
+
+    def __init__(self, model: M) -> None:
+        self.model = model
+        self._pending: dict[int, int] = {}
+        self._plan: Plan | None = None
+        self._unplanned: list[int] = []
+
+    def add(self, j: int) -> None:
+        """Candidate j is pending, once more."""
+        self._pending[j] = self._pending.get(j, 0) + 1
+        self._unplanned.append(j)
+
+    def remove(self, j: int) -> None:
+        """One play of candidate j is pending no longer."""
+        self._pending[j] -= 1
+        if not self._pending[j]:
+            del self._pending[j]
+        self.renew()
+
+    def reset(self, pending: dict[int, int]) -> None:
+        """These are the plays still pending of each candidate, and the model has changed."""
+        self._pending = dict(pending)
+        self.renew()
+
+    def renew(self) -> None:
+        """The model has changed: plan afresh when it is next asked for."""
+        self._plan = None
+        self._unplanned.clear()
+
+    def std(self) -> FloatArray:
+        """Standard deviations as if the pending plays had been observed, (m,)."""
+        if not self._pending:
+            return self.model.std
+        if self._plan is None:
+            self._plan = self.model.plan()
+            self._unplanned = [j for j, plays in self._pending.items() for _ in range(plays)]
+        for j in self._unplanned:
+            self._plan.add(j)
+        self._unplanned.clear()
+        return self._plan.std
+
+
+class ArmsPolicy(Policy):
+    """A policy that knows bounds on f at every candidate; a concrete one says which.
+
+    Bounds come from told data only, never from pending points. With pending points they hold if
+    whether and when a value arrives does not depend on its own noise; the regret theorems are for
+    one point at a time.
+    """
+
+    #: On a box: the candidates, then other points as they are told.
+    _box_sites: BoxSites
+
+    def __init__(
+        self, domain: Grid | Arms | Box, points: FloatArray, scale: float, noise: float, seed: int
+    ) -> None:
+        """`points` (m, d) are the candidates, `scale` bounds |f|, `noise` is the constant L."""
+        super().__init__(domain)
+        self._points = points
+        self._priority = arm_priorities(seed, len(points))
+        self._resolution = tie_resolution(scale, noise)
+        if isinstance(domain, Box):
+            self._box_sites = BoxSites(domain, Geometry(domain.dim, 1))
+            self._box_sites.locate(points)
+
+    @abstractmethod
+    def _bounds(self) -> Prediction:
+        """Posterior and bounds at the candidates, (m,) each."""
+
+    def _bounds_at(self, points: FloatArray) -> Prediction:
+        """Posterior and bounds at checked points (n, d)."""
+        arms = self._locate(points)
+        return Prediction(*(field[arms] for field in self._bounds()))
+
+    def recommend(self) -> Recommendation:
+        """The candidate with the highest lower bound."""
+        bounds = self._bounds()
+        best = self._best(bounds.lower)
+        mean, _, lower, upper = (float(field[best]) for field in bounds)
+        if lower > upper + 1.5 / self._resolution:
+            warn_contradiction()
+        return Recommendation(np.array(self._points[best]), mean, lower, upper)
+
+    def certificate(self) -> float:
+        """A bound on f(x*) − f(recommended x), at all times, with probability ≥ 1 − delta.
+
+        Infinite, with a `TheoryWarning`, where the bounds contradict each other: nothing is certain
+        then.
+        """
+        bounds = self._bounds()
+        gap = float(bounds.upper.max() - bounds.lower[self._best(bounds.lower)])
+        if gap < 0:
+            warn_contradiction()
+            return math.inf
+        return gap
+
+    def predict(self, X: npt.ArrayLike) -> Prediction:
+        """Posterior and bounds at points (n, d) of the domain."""
+        bounds = self._bounds_at(self.domain.check(X))
+        if bool((bounds.lower > bounds.upper + 1.5 / self._resolution).any()):
+            warn_contradiction()
+        return bounds
+
+    def _best(self, values: FloatArray, among: IntArray | None = None) -> int:
+        """The candidate with the highest of some values (m,), or of those `among` candidates (k,).
+
+        Values are rounded first; ties go to the lowest priority.
+        """
+        priority = self._priority if among is None else self._priority[among]
+        best = int(_loops.best_upper(values, values, priority, 0.0, self._resolution)[1])
+        return best if among is None else int(among[best])
+
+    def _locate(self, points: FloatArray) -> IntArray:
+        if isinstance(self.domain, Box):
+            return self._box_sites.locate(points)
+        return self.domain.index_of(points)

@@ -1,0 +1,230 @@
+"""Phased elimination: levels of data that do not look at their own values.
+
+The scheme of SupLinRel (Auer 2002) and SupLinUCB (Chu et al. 2011), which SupKernelUCB (Valko et
+al. 2013) takes over: S = ⌈ln T⌉ levels, each with data and a model of its own, and at every step
+
+    s ← 1, active ← all arms
+    repeat
+        w ← widths of the active arms in the model of level s
+        all w ≤ M/√T:    play the highest upper bound; the value enters no level
+        all w ≤ M·2⁻ˢ:   active ← arms whose upper bound is within 2M·2⁻ˢ of the highest; s ← s + 1
+        otherwise:       play an arm with w > M·2⁻ˢ; its value enters level s
+
+M bounds |f|; the papers have M = 1. It ends, since M·2⁻ˢ ≤ M/√T at s = S.
+
+Why the bounds hold. Which arms a level plays depends on widths, which know no values, and on its
+active arms, which are decided by levels below. So given what those were told, a level's arms are
+fixed in advance and its noise is still L-sub-Gaussian. With w(x) = (K + αI)⁻¹k(x) the level's mean
+at an arm is μ(x) = Σ w_i (f(x_i) + ε_i), and
+
+    |Σ w_i f(x_i) − f(x)| ≤ B ‖k(x, ·) − Σ w_i k(x_i, ·)‖ = B √(σ²(x) − α‖w‖²) ≤ B σ(x),
+    |Σ w_i ε_i| ≤ L‖w‖ √(2 log(2/δ')) ≤ L σ(x) √(2 log(2/δ')/α)   with probability 1 − δ',
+
+for fixed w. With δ' = δ/(T·N·S), one for each number of values, arm and level, all bounds
+μ(x) ± (√α·B + L √(2 log(2TNS/δ)))·σ(x)/√α hold together with probability 1 − δ. In the papers: Chu
+et al. have √(½ ln(2TK/δ)) + 1 for values in [0, 1], which is this with L = 1/2, α = B = 1; Valko et
+al. have η/√γ with η = √(2 log(2TN/δ)), and count B in the regret instead. S inside the logarithm is
+ours: it shares δ between the levels.
+
+Pending plays: widths count those of the level, arms are dropped by told values only. Where a level
+is narrow enough but for values not told yet, the next one starts with the same active arms.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from itertools import islice
+
+import numpy as np
+
+from partita._checks import check_delta, check_horizon, check_scale, check_seed
+from partita._types import FloatArray, IntArray, Prediction
+from partita.model.domains import Arms, Grid
+from partita.model.noise import Noise, sub_gaussian_constant
+
+from .arms import ArmsPolicy, Model, Planned
+
+#: The level of a play whose value enters none.
+NO_LEVEL = -1
+
+
+class PhasedPolicy(ArmsPolicy):
+    """The scheme above; a concrete policy makes the models. Levels count from 0 here.
+
+    Which arm of those wider than M·2⁻ˢ is played is free in the papers; here it is the widest, ties
+    to the lowest priority. Widths and bounds are compared after rounding, as indices are (see
+    `sites.tie_resolution`).
+
+    A point told without being asked for enters the first level: the bounds then hold if it was
+    chosen without looking at values. Of several pending plays of one arm, the first told settles
+    the first asked.
+    """
+
+    guarantee = "published"
+    horizon: int
+
+    def __init__(
+        self,
+        domain: Grid | Arms,
+        horizon: int,
+        norm_bound: float,
+        noise: Noise,
+        delta: float,
+        seed: int,
+        alpha: float,
+        prior_std: FloatArray,
+    ) -> None:
+        """Check the settings; `norm_bound`, `alpha` and `prior_std` = √k(x, x), (m,), already are.
+
+        |f| ≤ B√k(x, x), so M is B times the largest of `prior_std`.
+        """
+        self.horizon = check_horizon(horizon)
+        self.norm_bound = norm_bound
+        self.noise = noise
+        self.sub_gaussian = check_scale("noise constant", sub_gaussian_constant(noise))
+        self.delta = check_delta(delta)
+        self.seed = check_seed(seed)
+        self.alpha = alpha
+        self._scale = norm_bound * float(prior_std.max())
+        super().__init__(domain, domain.points, self._scale, self.sub_gaussian, self.seed)
+        self._prior_std = prior_std
+        count = max(1, math.ceil(math.log(self.horizon)))
+        #: A level without data or pending plays has no model yet: it is the prior.
+        self._levels: list[Planned[Model] | None] = [None] * count
+        bounds = 2.0 * self.horizon * domain.size * count
+        self._width = norm_bound + self.sub_gaussian * math.sqrt(
+            2.0 * (math.log(bounds) - math.log(self.delta)) / alpha
+        )
+        #: Active arms of the levels gone through so far, none where all are to be found afresh.
+        self._active: list[IntArray] = [np.arange(domain.size)]
+        #: What to play next, if that is known: an arm and its level.
+        self._decision: tuple[int, int] | None = None
+        #: By arm, the levels of its pending plays in the order asked.
+        self._queues: dict[int, list[int]] = {}
+
+    @abstractmethod
+    def _new_model(self) -> Model:
+        """A model without data."""
+
+    # -- the choice -------------------------------------------------------------------------------
+
+    def _propose(self) -> tuple[int, FloatArray]:
+        self._watch_horizon("its confidence bounds and its regret bound were made for that")
+        if self._decision is None:
+            self._decision = self._choose()
+        arm, level = self._decision
+        self._queues.setdefault(arm, []).append(level)
+        if level != NO_LEVEL:
+            self._level(level).add(arm)
+            self._changed(level)
+        return arm, np.array(self._points[arm])
+
+    def _choose(self) -> tuple[int, int]:
+        """The arm to play, and its level. Goes on from the last level whose active arms stand."""
+        while True:
+            s = len(self._active) - 1
+            active = self._active[s]
+            level = self._levels[s]
+            std = self._prior_std if level is None else level.std()
+            widths = self._width * std[active]
+            widest = self._steps(float(widths.max()))
+            if widest <= self._steps(self._scale / math.sqrt(self.horizon)):
+                return self._best(self._upper(s, active), active), NO_LEVEL
+            if widest > self._steps(self._scale * 0.5 ** (s + 1)):
+                return self._best(widths, active), s
+            self._active.append(self._survivors(s, active))
+
+    def _survivors(self, s: int, active: IntArray) -> IntArray:
+        """The active arms that level s leaves to the next, by what it was told."""
+        allowed = self._scale * 0.5 ** (s + 1)
+        if self._steps(float((self._width * self._told_std(s)[active]).max())) > self._steps(
+            allowed
+        ):
+            return active  # narrow enough on pending plays only
+        upper = self._upper(s, active)
+        least = self._steps(float(upper.max())) - self._steps(2 * allowed)
+        return active[np.rint(upper * self._resolution) >= least]
+
+    def _upper(self, s: int, active: IntArray) -> FloatArray:
+        """Upper bounds of level s at the active arms, from told values."""
+        level = self._levels[s]
+        upper = self._width * self._told_std(s)[active]
+        return upper if level is None else level.model.mean[active] + upper
+
+    def _told_std(self, s: int) -> FloatArray:
+        level = self._levels[s]
+        return self._prior_std if level is None else level.model.std
+
+    def _steps(self, value: float) -> float:
+        """A number as it is compared: in whole steps of the resolution."""
+        return float(np.rint(value * self._resolution))
+
+    def _changed(self, s: int) -> None:
+        """The widths or values of a level are others now: choose afresh from there on."""
+        self._decision = None
+        del self._active[s + 1 :]
+
+    def _level(self, s: int) -> Planned[Model]:
+        level = self._levels[s]
+        if level is None:
+            level = self._levels[s] = Planned(self._new_model())
+        return level
+
+    # -- data -------------------------------------------------------------------------------------
+
+    def _record(self, site: int, value: float, asked: bool) -> None:
+        s = self._take(site) if asked else 0
+        if s != NO_LEVEL:
+            self._level(s).model.observe(site, value)
+            self._level(s).renew()
+            self._changed(s)
+
+    def _record_many(self, sites: IntArray, values: FloatArray) -> None:
+        levels = np.zeros(len(sites), dtype=np.int64)
+        pending = self._pending_plays()
+        for site, queue in list(self._queues.items()):
+            settled = len(queue) - pending.get(site, 0)
+            if settled:
+                for i in islice(np.flatnonzero(sites == site), settled):
+                    levels[i] = self._take(site)
+        for s in np.unique(levels[levels != NO_LEVEL]).tolist():
+            rows = levels == s
+            self._level(s).model.observe_many(sites[rows], values[rows])
+            self._level(s).renew()
+            self._changed(s)
+
+    def _released(self, site: int) -> None:
+        s = self._take(site)
+        if s != NO_LEVEL:
+            self._changed(s)
+
+    def _take(self, site: int) -> int:
+        """The level of the first play pending at a site, which is pending no longer."""
+        queue = self._queues[site]
+        s = queue.pop(0)
+        if not queue:
+            del self._queues[site]
+        if s != NO_LEVEL:
+            self._level(s).remove(site)
+        return s
+
+    # -- bounds from told data --------------------------------------------------------------------
+
+    def _bounds(self) -> Prediction:
+        """The largest lower and smallest upper bound of the levels, |f| ≤ B√k(x, x) among them.
+
+        Mean and standard deviation are those of the level where the latter is least.
+        """
+        most = self.norm_bound * self._prior_std
+        best = Prediction(np.zeros(len(most)), self._prior_std.copy(), -most, most.copy())
+        for level in self._levels:
+            if level is None:
+                continue
+            mean, std = level.model.mean, level.model.std
+            sharper = std < best.std
+            best.mean[sharper] = mean[sharper]
+            best.std[sharper] = std[sharper]
+            np.maximum(best.lower, mean - self._width * std, out=best.lower)
+            np.minimum(best.upper, mean + self._width * std, out=best.upper)
+        return best

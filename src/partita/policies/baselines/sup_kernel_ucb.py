@@ -1,0 +1,160 @@
+"""SupKernelUCB: phased elimination with Gaussian processes. Valko et al., UAI 2013."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from partita._checks import as_positive, check_scale
+from partita._types import FloatArray, IntArray
+from partita.errors import NumericalError
+from partita.gp.posterior import DensePosterior, Plan, Prior
+from partita.gp.rows import new_posterior
+from partita.model.domains import Arms, Grid
+from partita.model.kernels import Matern
+from partita.model.noise import Noise
+from partita.partition.partition import WARM_NUMBERS
+from partita.policies.base import check_finite, check_kernel
+
+from .arms import Model
+from .phased import PhasedPolicy
+
+
+class SupKernelUCB(PhasedPolicy):
+    """Phased elimination with a Gaussian process for each phase, on finitely many arms.
+
+    Its regret bound, of order √(effective dimension · T), is the best known of its kind; in
+    practice it spends most of its steps on learning arms that it could do without. Janz et al.
+    2020, "Related work", say that it "fails to achieve empirically sublinear regret even on very
+    simple problems". Use `PiGPUCB`, unless it is this comparison that you are after.
+
+    Up to a few thousand arms a step costs the same for ever, above that more with every step; a
+    step after the last phase costs next to nothing.
+
+    Parameters
+    ----------
+    domain
+        A `Grid` or `Arms`.
+    horizon
+        The evaluations planned, T. The choice, the bounds and the regret bound depend on it.
+    kernel, norm_bound
+        ‖f‖ ≤ norm_bound in the kernel's space.
+    noise
+        The noise model.
+    delta
+        The probability that a bound may fail.
+    seed
+        Breaks ties.
+    alpha
+        The regulariser, γ in Valko et al.
+    """
+
+    def __init__(
+        self,
+        domain: Grid | Arms,
+        *,
+        horizon: int,
+        kernel: Matern,
+        norm_bound: float,
+        noise: Noise,
+        delta: float = 0.1,
+        seed: int = 0,
+        alpha: float = 1.0,
+    ) -> None:
+        arms = check_finite(domain, "SupKernelUCB")
+        self.kernel = check_kernel(kernel, arms)
+        bound = check_scale("norm_bound", norm_bound)
+        ridge = as_positive("alpha", alpha)
+        super().__init__(arms, horizon, bound, noise, delta, seed, ridge, np.ones(arms.size))
+        self._prior = Prior(kernel, arms.unit_points / kernel.scales(arms.dim))
+        self._shape = (arms.n,) * arms.dim if isinstance(arms, Grid) else None
+        #: All models, the last used last.
+        self._models: list[_KernelModel] = []
+
+    def _new_model(self) -> Model:
+        return _KernelModel(self._prior, self.alpha, self._shape, self._models)
+
+
+class _KernelModel:
+    """An exact Gaussian process on all arms, with the data that it came from."""
+
+    def __init__(
+        self,
+        prior: Prior,
+        alpha: float,
+        shape: tuple[int, ...] | None,
+        models: list[_KernelModel],
+    ) -> None:
+        """`models` are all that share the memory, to which this one is added."""
+        self._prior = prior
+        self._count = np.zeros(len(prior))
+        self._total = np.zeros(len(prior))
+        self._distinct = 0
+        self._posterior = new_posterior(len(prior), alpha, shape)
+        self._models = models
+        models.append(self)
+        self._refit()
+
+    @property
+    def mean(self) -> FloatArray:
+        """Means, (m,)."""
+        return self._posterior.mean
+
+    @property
+    def std(self) -> FloatArray:
+        """Standard deviations, (m,)."""
+        return self._posterior.std
+
+    def observe(self, j: int, value: float) -> None:
+        """Condition on one value at arm j."""
+        self._distinct += not self._count[j]
+        self._count[j] += 1
+        self._total[j] += value
+        if self._posterior.wants_refit(self._distinct):
+            self._refit()
+            return
+        try:
+            self._posterior.observe(j, value)
+        except NumericalError:  # rounding, or too small an alpha: a fit from scratch tells
+            self._refit()
+        self._touch()
+
+    def observe_many(self, arms: IntArray, values: FloatArray) -> None:
+        """Condition on values (n,) at arms (n,): one by one, or all at once if that is less."""
+        if len(arms) <= self._distinct:
+            for j, value in zip(arms.tolist(), values.tolist(), strict=True):
+                self.observe(j, value)
+            return
+        np.add.at(self._count, arms, 1)
+        np.add.at(self._total, arms, values)
+        self._distinct = int(np.count_nonzero(self._count))
+        self._refit()
+
+    def plan(self) -> Plan:
+        """A plan with no pending plays yet."""
+        if isinstance(self._posterior, DensePosterior) and self._posterior.cov is None:
+            self._refit()
+        self._touch()
+        return self._posterior.plan()
+
+    def _refit(self) -> None:
+        where = np.flatnonzero(self._count)
+        counts = self._count[where]
+        self._posterior.refit(self._prior, where, self._total[where] / counts, counts)
+        self._touch()
+
+    def _touch(self) -> None:
+        """Note that this model was used; past the limit, the covariances longest unused go."""
+        if self._models[-1] is not self:
+            self._models.remove(self)
+            self._models.append(self)
+        for model in self._models[:-1]:
+            if sum(other.numbers for other in self._models) <= WARM_NUMBERS:
+                break
+            if isinstance(model._posterior, DensePosterior):
+                model._posterior.cov = None
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers its covariance keeps."""
+        cov = self._posterior.cov if isinstance(self._posterior, DensePosterior) else None
+        return 0 if cov is None else cov.size

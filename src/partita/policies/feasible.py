@@ -1,0 +1,168 @@
+"""Points of a `Mixed` domain: valid, allowed by its constraint, each once.
+
+The constraint is the user's own function, called a point at a time: it is the dear part, and the
+last thing that is tried.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from partita._types import FloatArray
+from partita.errors import InvalidInput
+from partita.model.mixed import Mixed
+from partita.partition.sites import SNAP_BITS
+
+#: Points tried before a constraint is said to allow none.
+FIRST_TRIES = 20_000
+#: Points tried for each that is wanted: at first, and once that has been done so many times.
+MOST_TRIES, LATER_TRIES, EARLY_DRAWS = 50, 10, 20
+#: Feasible points that are remembered.
+POOL = 512
+#: Attempts at finding feasible points around others, each at this part of the last one's distance.
+ROUNDS, CLOSER = 4, 0.3
+
+
+class FeasiblePoints:
+    """Draws feasible points, and remembers some for when they are hard to find."""
+
+    def __init__(self, domain: Mixed) -> None:
+        self._domain = domain
+        self._pool = np.empty((0, domain.dim))
+        self._draws = 0
+        #: How many points anywhere the constraint was asked about, and how many it allowed.
+        self._asked = self._allowed = 1.0
+
+    def first(self, random: np.random.Generator, points: FloatArray) -> FloatArray:
+        """As many feasible points as given uniform ones (n, D), or as can be found: at least one.
+
+        Those of the given ones that are feasible come first.
+        """
+        number, tried = len(points), len(points)
+        found = unique(self._kept(self._domain.spread(_rounded(points))))
+        while len(found) < number and tried < FIRST_TRIES:
+            rows = random.random((min(tried, FIRST_TRIES - tried), self._domain.dim))
+            tried += len(rows)
+            kept = self._kept(self._domain.spread(_rounded(rows)))
+            found = unique(np.concatenate([found, kept]))
+        if not len(found):
+            raise InvalidInput(
+                f"feasible allows none of {FIRST_TRIES:,} points tried all over the space: check "
+                "its conditions, or give bounds that enclose the feasible part more closely"
+            )
+        self._remember(found)
+        return found[:number]
+
+    def anywhere(self, random: np.random.Generator) -> FloatArray:
+        """A feasible point (D,), any with the same chance."""
+        batch, tried = 1, 0
+        while tried < FIRST_TRIES:
+            rows = self._domain.spread(_rounded(random.random((batch, self._domain.dim))))
+            allowed = np.flatnonzero(self._domain.mask(rows))
+            if len(allowed):
+                return np.array(rows[allowed[0]])
+            tried, batch = tried + batch, min(2 * batch, 1024)
+        if not len(self._pool):
+            raise InvalidInput(f"feasible allows none of {tried:,} points tried: check it")
+        return np.array(self._pool[random.integers(len(self._pool))])
+
+    def inside(
+        self, random: np.random.Generator, lower: FloatArray, upper: FloatArray, number: int
+    ) -> FloatArray:
+        """About so many feasible points anywhere between two corners; none if none is found.
+
+        Where few are feasible more are tried, up to a limit; then come remembered ones, and others
+        around them.
+        """
+        self._draws += 1
+        most = number * (MOST_TRIES if self._draws <= EARLY_DRAWS else LATER_TRIES)
+        found, seen = np.empty((0, self._domain.dim)), np.empty((0, self._domain.dim))
+        tried = 0
+        while len(found) < number and tried < most:
+            batch = min(most - tried, int(1.1 * (number - len(found)) / self._rate) + 8)
+            tried += batch
+            rows = lower + random.random((batch, self._domain.dim)) * (upper - lower)
+            rows = self._domain.snap(_rounded(rows))
+            rows = unique(rows[between(rows, lower, upper)])
+            fresh = unique(np.concatenate([seen, rows]))[len(seen) :]
+            if len(rows) and not len(fresh):  # all there are, it seems
+                break
+            seen = np.concatenate([seen, fresh])
+            found = np.concatenate([found, self._kept(fresh)])
+        if len(found) < number:
+            known = self._pool[between(self._pool, lower, upper)]
+            found = np.concatenate([found, known])
+            if len(known) and self._rate < 0.5:
+                centres = known[random.integers(len(known), size=number)]
+                scale = random.uniform(0.0, 0.3, size=number)
+                found = np.concatenate([found, self.near(random, lower, upper, centres, scale)])
+        found = unique(found)[:number]
+        self._remember(found[::2])
+        return found
+
+    def near(
+        self,
+        random: np.random.Generator,
+        lower: FloatArray,
+        upper: FloatArray,
+        centres: FloatArray,
+        scale: FloatArray,
+    ) -> FloatArray:
+        """Feasible points around valid ones (k, D), at distances of about `scale` (k,) of a side.
+
+        Closer ones where the constraint leaves too few.
+        """
+        found = np.empty((0, self._domain.dim))
+        side = upper - lower
+        for _ in range(ROUNDS):
+            moved = self._domain.rules.stir(random, centres, scale[:, None] * side)
+            snapped = self._domain.snap(_rounded(_inward(moved, lower, upper)))
+            snapped = unique(snapped[between(snapped, lower, upper)])
+            found = unique(np.concatenate([found, snapped[self._domain.mask(snapped)]]))
+            if len(found) >= len(centres) // 2:
+                break
+            scale = scale * CLOSER
+        return found
+
+    def _kept(self, rows: FloatArray) -> FloatArray:
+        """Those of the valid rows (k, D) that are feasible, which tells how rare they are."""
+        if not len(rows):
+            return rows
+        kept = rows[self._domain.mask(rows)]
+        self._asked += len(rows)
+        self._allowed += len(kept)
+        return kept
+
+    @property
+    def _rate(self) -> float:
+        """The part of valid points that is feasible, as far as is known, but not too small."""
+        return max(self._allowed / self._asked, 1 / MOST_TRIES)
+
+    def _remember(self, rows: FloatArray) -> None:
+        self._pool = unique(np.concatenate([rows, self._pool]))[:POOL]
+
+
+def between(points: FloatArray, lower: FloatArray, upper: FloatArray) -> npt.NDArray[np.bool_]:
+    """Which of the points (n, d) lie in a box; a face belongs to the box above it."""
+    below = np.where(upper >= 1.0, points <= upper, points < upper)
+    return np.asarray(((points >= lower) & below).all(axis=1))
+
+
+def _rounded(rows: FloatArray) -> FloatArray:
+    """So that a point told again is the same site."""
+    steps = float(2**SNAP_BITS)
+    return np.rint(rows * steps) / steps
+
+
+def _inward(rows: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Rows moved into a box, whose upper faces belong to the next one."""
+    top = np.where(upper >= 1.0, upper, upper - 1.0 / 2**SNAP_BITS)
+    return np.clip(rows, lower, top)
+
+
+def unique(rows: FloatArray) -> FloatArray:
+    """Each row once, in their order."""
+    seen = dict.fromkeys(row.tobytes() for row in rows)
+    width = rows.shape[1]
+    return np.frombuffer(b"".join(seen), dtype=np.float64).reshape(-1, width).copy()

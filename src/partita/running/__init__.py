@@ -1,1 +1,0 @@
-"""The loop behind `maximize` and `minimize`: evaluations, failures, interrupts, progress."""

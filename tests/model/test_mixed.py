@@ -1,0 +1,333 @@
+"""Mixed domains: parameters of several kinds and constraints, and the policies that play them."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+import partita as pt
+from partita.errors import InvalidInput
+from partita.policies import feasible as _feasible
+from partita.policies import registry
+from partita.policies.calibrated import calibrated_ucb
+from partita.policies.calibrated.proposals import Proposals
+from partita.policies.construct import construct
+from partita.policies.feasible import FeasiblePoints
+from partita.space import as_space
+
+SPEC = {
+    "rate": (1e-4, 1e-1, "log"),
+    "depth": (1, 12, "int"),
+    "share": (0, 0.5),
+    "kind": ["a", "b", "c"],
+    "flag": bool,
+}
+POLICIES = [pt.CalibratedUCB, pt.UniformSampling]
+
+
+def allowed(depth, share, **_):
+    return depth * share < 2
+
+
+def thin(depth, share, **_):
+    """One point in two hundred or so."""
+    return abs(share - 0.3 - 0.01 * depth) < 0.00125
+
+
+def cost(rate, depth, share, kind, flag):
+    kinds = {"a": 0.5, "b": 0.0, "c": 1.0}
+    return (
+        (math.log10(rate) + 2) ** 2
+        + 0.05 * (depth - 7) ** 2
+        + 3 * (share - 0.2) ** 2
+        + kinds[kind]
+        + 0.3 * flag
+    )
+
+
+def mixed(feasible=None, spec=SPEC):
+    return pt.Mixed(as_space(spec, feasible))
+
+
+class Counted:
+    """A constraint that remembers what it was asked."""
+
+    def __init__(self, rule):
+        self.rule, self.asked = rule, []
+
+    def __call__(self, **params):
+        self.asked.append(tuple(params.values()))
+        return self.rule(**params)
+
+
+def play(policy, steps, seed=0, noise=0.05):
+    random = np.random.default_rng(seed)
+    space = policy.domain.rules
+    asked = []
+    for _ in range(steps):
+        x = policy.ask()
+        asked.append(x)
+        policy.tell(x, -cost(**space.decode(x)) + noise * random.normal())
+    return np.array(asked)
+
+
+# -- the domain ----------------------------------------------------------------------------------
+
+
+def test_it_is_a_value():
+    domain = mixed(allowed)
+    again = pickle.loads(pickle.dumps(domain))
+    assert again == domain == copy.deepcopy(domain)
+    assert hash(again) == hash(domain)
+    assert domain != mixed()
+    assert domain.dim == 7
+    assert not domain.finite
+    assert "depth: 1 to 12, int" in repr(domain)
+
+
+def test_only_valid_points_are_taken_and_rounding_is_forgiven():
+    domain = mixed()
+    valid = domain.spread(np.random.default_rng(0).random((50, 7)))
+    assert (domain.check(valid) == valid).all()
+    assert (domain.check(valid + 1e-10 * (valid < 0.5)) != valid).sum() <= 100  # floats alone
+    assert (domain.check(valid * (1 + 1e-11))[:, 1] == valid[:, 1]).all()
+    with pytest.raises(InvalidInput, match="not a valid point: the nearest is"):
+        domain.check(np.full((1, 7), 0.5))
+    with pytest.raises(InvalidInput, match="shape"):
+        domain.check(np.zeros((1, 3)))
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_policies_play_it_or_say_what_does(name):
+    method = registry.get(name)
+    make = method.load()
+
+    def build():
+        return construct(
+            make, mixed(), horizon=100, kernel=pt.Matern(), norm_bound=1.0,
+            noise=pt.Gaussian(0.1), seed=0, settings=method.settings,
+        )  # fmt: skip
+
+    if make in POLICIES:
+        x = build().ask()
+        assert (mixed().check(x[None, :]) == x).all()
+    else:
+        with pytest.raises(InvalidInput, match="use CalibratedUCB or UniformSampling"):
+            build()
+
+
+# -- what policies ask ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("feasible", [None, allowed, thin])
+def test_every_ask_is_valid_and_feasible(policy, feasible):
+    made = policy(mixed(feasible), seed=1)
+    space = made.domain.rules
+    first = made.recommend().x
+    asked = np.concatenate([play(made, 60), [made.ask() for _ in range(5)], [first]])
+    assert (space.snap(asked) == asked).all()
+    if feasible is not None:
+        assert all(feasible(**space.decode(x)) for x in asked)
+        assert feasible(**space.decode(made.recommend().x))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_same_seed_same_asks_also_after_pickling_with_pending_points(policy):
+    one, other = (policy(mixed(allowed), seed=3) for _ in range(2))
+    assert (play(one, 30) == play(other, 30)).all()
+    for made in (one, other):
+        pending = [made.ask() for _ in range(4)]
+        made.cancel(pending[0])
+        made.tell(pending[1], -1.0)
+    third = pickle.loads(pickle.dumps(one))
+    fourth = copy.deepcopy(other)
+    expected = play(one, 30)
+    for made in (other, third, fourth):
+        assert made.pending == 2
+        assert (play(made, 30) == expected).all()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_values_in_bulk_and_of_points_never_asked(policy):
+    made = policy(mixed(allowed), seed=2)
+    space = made.domain.rules
+    points = space.spread(np.random.default_rng(5).random((80, 7)))
+    points = points[space.feasible(points)]
+    values = np.array([-cost(**space.decode(x)) for x in points])
+    made.tell(points, values)
+    assert made.told == len(points)
+    best = made.recommend()
+    assert (points == best.x).all(axis=1).any()
+    assert -cost(**space.decode(best.x)) >= np.quantile(values, 0.9)
+    with pytest.raises(InvalidInput, match="not a valid point"):
+        made.tell(np.full(7, 0.5), 1.0)
+    play(made, 20)
+
+
+def test_the_calibrated_policy_finds_the_best_of_every_kind():
+    for feasible, best in [(None, 0.0), (allowed, 0.0), (thin, 3 * 0.17**2)]:
+        made = pt.CalibratedUCB(mixed(feasible), seed=4)
+        asked = play(made, 120)
+        space = made.domain.rules
+        found = space.decode(made.recommend().x)
+        assert found["kind"] == "b"
+        assert found["flag"] is False
+        assert abs(found["depth"] - 7) <= 1
+        assert cost(**found) < best + 0.05
+        late = np.mean([cost(**space.decode(x)) for x in asked[-40:]])
+        assert late < best + 0.2  # uniform sampling: about 2.2
+
+
+def test_predictions_need_valid_points_but_not_feasible_ones():
+    made = pt.CalibratedUCB(mixed(allowed), seed=4)
+    play(made, 40)
+    space = made.domain.rules
+    there = space.encode({"rate": 0.01, "depth": 12, "share": 0.5, "kind": "a", "flag": True})
+    assert not space.feasible(there[None, :])[0]
+    assert np.isfinite(made.predict(there[None, :]).mean).all()
+    with pytest.raises(InvalidInput, match="not a valid point"):
+        made.predict(np.full((1, 7), 0.5))
+
+
+def test_uniform_sampling_gives_each_feasible_value_the_same_chance():
+    spec = {"n": (1, 4, "int"), "k": ["a", "b", "c"], "x": (0, 1)}
+    made = pt.UniformSampling(mixed(lambda n, k, x: (n, k) != (1, "a") and x < 0.5, spec), seed=0)
+    space = made.domain.rules
+    asked = [space.decode(made.ask()) for _ in range(2200)]
+    counts = {}
+    for params in asked:
+        counts[params["n"], params["k"]] = counts.get((params["n"], params["k"]), 0) + 1
+    assert len(counts) == 11
+    assert all(abs(count - 200) < 4 * 14 for count in counts.values())
+    assert np.mean([params["x"] for params in asked]) == pytest.approx(0.25, abs=0.013)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_constraint_that_allows_nothing_is_refused(policy):
+    rule = Counted(lambda **_: False)
+    with pytest.raises(InvalidInput, match="allows none of 20,000 points tried"):
+        policy(mixed(rule))
+    assert len(rule.asked) <= 20_000
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_constraint_that_fails_says_where(policy):
+    with pytest.raises(InvalidInput, match=r"feasible failed at \{.*depth.*\} .ZeroDivisionError"):
+        policy(mixed(lambda **_: 1 / 0 > 1))
+
+
+def test_regions_without_a_feasible_point_are_left_alone(monkeypatch):
+    monkeypatch.setattr(calibrated_ucb, "REGION_POINTS", 12)
+    spec = {"x": (0, 1), "y": (0, 1), "k": ["a", "b", "c"]}
+    made = pt.CalibratedUCB(mixed(lambda x, y, k: x + y < 0.4, spec), seed=0)
+    space = made.domain.rules
+    random = np.random.default_rng(0)
+    for _ in range(200):
+        x = made.ask()
+        params = space.decode(x)
+        assert params["x"] + params["y"] < 0.4
+        value = -((params["x"] - 0.2) ** 2) - (params["y"] - 0.1) ** 2 - 0.1 * (params["k"] == "a")
+        made.tell(x, value + 0.05 * random.normal())
+    made.ask()  # looks at regions cut by the last value
+    corners = [(region.lower, region.score) for region in made._records.regions]
+    hopeless = [score for lower, score in corners if lower[:2].sum() >= 0.4]
+    assert len(made._records.regions) > 4
+    assert hopeless
+    assert set(hopeless) == {-math.inf}
+    best = space.decode(made.recommend().x)
+    assert abs(best["x"] - 0.2) < 0.15
+    assert abs(best["y"] - 0.1) < 0.15
+
+
+# -- candidates ----------------------------------------------------------------------------------
+
+ZERO, ONE = np.zeros(7), np.ones(7)
+
+
+def checked(domain, rows, lower=ZERO, upper=ONE):
+    """Candidates, known to be valid, feasible, inside and all different."""
+    assert (domain.snap(rows) == rows).all()
+    assert domain.mask(rows).all()
+    below = np.where(upper >= 1, rows <= upper, rows < upper)
+    assert ((rows >= lower) & below).all()
+    assert len(np.unique(rows, axis=0)) == len(rows)
+    return rows
+
+
+@pytest.mark.parametrize("feasible", [None, allowed, thin])
+def test_candidates_are_feasible_inside_and_different(feasible):
+    domain = mixed(feasible)
+    random = np.random.default_rng(0)
+    proposals = Proposals(domain)
+    best = proposals.first(random, random.random((16, 7)))
+    assert len(checked(domain, best)) == 16
+    for upper in (ONE, np.array([0.5, 1, 1, 1, 1, 1, 0.5])):
+        inside = best[(best < upper).all(axis=1) | (upper == 1).all()]
+        centre = inside if len(inside) else np.full((1, 7), 0.5)
+        rows = checked(domain, proposals.draw(random, ZERO, upper, centre), ZERO, upper)
+        assert len(rows) > (75 if feasible is thin else 200)
+
+
+def test_a_draw_asks_the_constraint_a_bounded_number_of_times(monkeypatch):
+    monkeypatch.setattr(_feasible, "EARLY_DRAWS", 3)
+    rule = Counted(thin)
+    domain = mixed(rule)
+    random = np.random.default_rng(0)
+    proposals = Proposals(domain)
+    best = proposals.first(random, random.random((16, 7)))
+    for draw in range(8):
+        rule.asked.clear()
+        rows = proposals.draw(random, ZERO, ONE, best[:6])
+        most = _feasible.MOST_TRIES if draw < _feasible.EARLY_DRAWS else _feasible.LATER_TRIES
+        assert len(rule.asked) <= 100 * most + 8 * 300
+        assert len(rows) >= 50
+    assert _feasible.LATER_TRIES < _feasible.MOST_TRIES / 2
+
+
+def test_where_few_points_exist_each_is_tried_once_a_draw():
+    rule = Counted(lambda n, k: n != 2)
+    domain = mixed(rule, {"n": (1, 5, "int"), "k": ["a", "b"]})
+    points = FeasiblePoints(domain)
+    random = np.random.default_rng(0)
+    rows = checked(domain, points.inside(random, np.zeros(2), np.ones(2), 100), 0.0, np.ones(2))
+    assert len(rows) == 8
+    assert len(rule.asked) <= 12 + 10
+
+
+def test_no_candidate_where_none_is_feasible():
+    domain = mixed(allowed)
+    proposals = Proposals(domain)
+    random = np.random.default_rng(0)
+    lower = np.array([0, 0.8, 0.8, 0, 0, 0, 0])
+    centre = 0.5 * (lower + ONE)[None, :]
+    assert proposals.draw(random, lower, ONE, centre).shape == (0, 7)
+    one_hot = np.array([0, 0, 0, 0.5, 0.5, 0, 0])  # two choices at once
+    assert proposals.draw(random, one_hot, ONE, centre).shape == (0, 7)
+
+
+def test_feasible_points_near_the_best_are_found_in_a_very_thin_set():
+    domain = mixed(lambda share, **_: abs(share - 0.3) < 2e-4)
+    points = FeasiblePoints(domain)
+    random = np.random.default_rng(0)
+    best = points.first(random, random.random((8, 7)))
+    assert len(best) >= 1
+    near = points.near(random, ZERO, ONE, np.repeat(best[:1], 200, axis=0), np.full(200, 0.1))
+    checked(domain, near)
+    assert len(near) >= 40
+    later = points.inside(random, ZERO, ONE, 100)
+    assert len(checked(domain, later)) >= 40
+
+
+def test_what_is_remembered_is_bounded(monkeypatch):
+    monkeypatch.setattr(_feasible, "POOL", 60)
+    domain = mixed(thin)
+    points = FeasiblePoints(domain)
+    random = np.random.default_rng(0)
+    points.first(random, random.random((16, 7)))
+    for _ in range(6):
+        points.inside(random, ZERO, ONE, 100)
+    assert len(points._pool) == 60
+    assert domain.mask(points._pool).all()

@@ -1,0 +1,1 @@
+"""What tests share: oracles, histories, slow twins, problems to play."""
