@@ -5,6 +5,7 @@ import json
 import math
 import pickle
 import sys
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -295,6 +296,41 @@ def test_steps_are_decimal():
     assert space.encode({"p": 0.1 + 0.2}) == pytest.approx([2 / 6])
 
 
+@pytest.mark.parametrize(
+    ("spec", "values"),
+    [
+        ((0.2, 0.3, 0.1), [0.2, 0.3]),
+        ((0.1, 0.3, 0.2), [0.1, 0.3]),
+        ((0.9, 1.2, 0.3), [0.9, 1.2]),
+        ((-0.3, 0.0, 0.1), [-0.3, -0.2, -0.1, 0.0]),
+        ((0.1 + 0.2, 0.6, 0.1), [0.1 + 0.2, 0.4, 0.5, 0.6]),  # bounds out of arithmetic
+        ((0.1 * 3, 0.4, 0.1), [0.1 * 3, 0.4]),
+        ((0.1, 0.1 * 3, 0.1), [0.1, 0.2, 0.3]),
+    ],
+)
+def test_steps_whose_range_floating_point_misses(spec, values):
+    space = as_space({"p": spec})
+    assert [space.decode(unit)["p"] for unit in space.grid()] == values
+    assert Space.from_json(space.to_json()) == space
+
+
+@settings(deadline=None)
+@given(
+    low=st.decimals(-1000, 1000, places=3),
+    step=st.decimals("0.001", 100, places=3),
+    number=st.integers(1, 50),
+)
+def test_decimal_steps_give_every_value_as_it_is_written(low, step, number):
+    written = [float(low + i * step) for i in range(number + 1)]
+    space = as_space({"p": (written[0], written[-1], float(step))})
+    assert [space.decode(unit)["p"] for unit in space.grid()] == written
+    for i, value in enumerate(written):
+        assert space.encode({"p": value}).tolist() == [i / number]
+    assert as_space({"p": (*space.parameters[0].spec(),)}) == space
+    with pytest.raises(InvalidInput, match="positive step of at most the range"):
+        as_space({"p": (written[0], written[-1], float(step * number + Decimal("0.001")))})
+
+
 def test_log_range_is_even_in_the_logarithm():
     space = as_space({"p": (1e-4, 1e-2, "log")})
     assert space.decode(np.array([0.5]))["p"] == pytest.approx(1e-3, rel=1e-14)
@@ -372,6 +408,47 @@ def test_a_finite_domain_is_a_space_of_its_arms(domain):
         assert (space.decode(unit) == x).all()
     near = np.clip(domain.unit_points + 0.01, 0, 1)
     assert (space.snap(near) == domain.unit_points).all()
+
+
+@pytest.mark.parametrize(
+    ("points", "box"),
+    [
+        ([[1e-20], [2e-20], [0.5]], (-1, 1)),  # the first two are one point of the unit cube
+        ([[0.0], [1e-200], [0.5]], (0, 1)),  # a distance whose square is 0
+    ],
+)
+def test_arms_that_the_unit_cube_hardly_tells_apart(points, box):
+    space = as_space(pt.Arms(points, *box))
+    assert [space.decode(space.encode(x)).tolist() for x in points] == points
+    assert [space.decode(row).tolist() for row in space.grid()] == points
+    assert space.decode(space.snap(np.array([[0.9]]))[0]).tolist() == [0.5]
+    optimizer = pt.Optimizer(space, policy="uniform")
+    assert {optimizer.ask().params[0] for _ in range(30)} == {x for (x,) in points}
+
+
+@pytest.mark.parametrize("feasible", [None, lambda x: x[0] < 0.4])
+def test_the_front_door_plays_such_arms_as_the_policy_does(feasible, tmp_path):
+    arms = pt.Arms([[1e-20], [2e-20], [0.5], [0.3]], -1, 1)
+    allowed = arms if feasible is None else pt.Arms(arms.points[[0, 1, 3]], -1, 1)
+    known = {"kernel": pt.Matern(1.5, 0.3), "norm_bound": 2.0, "noise": pt.Gaussian(0.1)}
+    policy = pt.PiGPUCB(allowed, horizon=30, seed=3, **known)
+    front = {"direction": "maximize", "n_evals": 30, "seed": 3, "feasible": feasible, **known}
+    optimizer = pt.Optimizer(arms, **front)
+    file = tmp_path / "arms.db"
+    asked = []
+    for i in range(30):
+        x, trial = policy.ask(), optimizer.ask()
+        study = pt.Study.open(file, arms, **front)
+        logged = study.ask()
+        assert trial.params.tolist() == logged.params.tolist() == x.tolist()
+        value = math.sin(i) - abs(x[0])
+        policy.tell(x, value)
+        optimizer.tell(trial, value)
+        study.tell(logged, value)
+        study.close()
+        asked.append(x.tolist())
+    assert optimizer.trials.params.tolist() == asked
+    assert optimizer.recommend().params.tolist() == policy.recommend().x.tolist()
 
 
 def test_size_and_grid_list_every_point_once():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 
 from partita.errors import InvalidInput
 
@@ -111,14 +112,22 @@ def _range(text: str, low: str, high: str, *others: str) -> tuple[Number | str, 
         raise _refused(text, f"{low} is not below {high}")
     if "log" in words and bounds[0] <= 0:
         raise _refused(text, "on a log scale both bounds must be above 0")
-    if steps and not 0 < steps[0] <= bounds[1] - bounds[0]:
-        raise _refused(text, f"the step must be above 0 and at most {bounds[1] - bounds[0]:g}")
+    if steps:
+        _check_step(text, *bounds, steps[0])
     whole = all(isinstance(number, int) for number in (*bounds, *steps))
     if "int" in words and not whole:
         raise _refused(text, "with int, every number must be whole")
     if steps and whole and "int" not in words:
         words.append("int")
     return (*bounds, *steps, *words)
+
+
+def _check_step(text: str, low: Number, high: Number, step: Number) -> None:
+    from partita.space.parameters import steps_between
+
+    if steps_between(low, high, step) < 1:
+        span = float(Decimal(repr(high)) - Decimal(repr(low)))
+        raise _refused(text, f"the step must be above 0 and at most {span:g}")
 
 
 def _number(text: str, word: str) -> Number:

@@ -39,7 +39,7 @@ def domain_of(space: Space) -> Grid | Arms | Box | Mixed:
     if size is None and space.continuous and space.constraint is None:
         return Box(np.zeros(space.dim), np.ones(space.dim))
     if space.arms is not None and space.constraint is None:
-        return space.arms if isinstance(space.arms, Grid) else Arms(space.arms.unit_points)
+        return space.played
     most = MOST_ARMS if space.constraint is None else MOST_TRIED
     if size is not None and (size <= most or space.arms is not None):
         points = _feasible(space, MOST_ARMS if space.arms is None else size)
@@ -49,7 +49,8 @@ def domain_of(space: Space) -> Grid | Arms | Box | Mixed:
                 "be evaluated: check its conditions"
             )
         if points is not None:
-            return Arms(points)
+            box = () if space.arms is None else (space.played.lower, space.played.upper)
+            return Arms(points, *box)
     return Mixed(space)
 
 

@@ -268,7 +268,8 @@ class Integer:
 class Stepped:
     """A number from `low` in steps of `step`, up to `high` at most.
 
-    Values are computed in decimals, so that 0.1 in steps of 0.1 comes to 0.3.
+    Values are computed in decimals, so that 0.1 in steps of 0.1 comes to 0.3; none lies above
+    `high` as it was written.
     """
 
     low: float
@@ -281,12 +282,11 @@ class Stepped:
         """Refuse bounds and steps that make no list of values."""
         low, high, step = as_number(self.low), as_number(self.high), as_number(self.step)
         _check_range(self, low, high)
-        if not 0.0 < step <= high - low:
-            raise InvalidInput(
-                f"{self!r}: give a positive step of at most the range, {high - low:g}"
-            )
-        if (high - low) / step >= MOST_VALUES:
+        if step > 0.0 and (high - low) / step >= MOST_VALUES:
             raise InvalidInput(f"{self!r}: give a longer step, or none")
+        if steps_between(low, high, step) < 1:
+            span = float(Decimal(repr(high)) - Decimal(repr(low)))
+            raise InvalidInput(f"{self!r}: give a positive step of at most the range, {span:g}")
         object.__setattr__(self, "low", low + 0.0)
         object.__setattr__(self, "step", step)
         object.__setattr__(self, "high", high)
@@ -296,8 +296,7 @@ class Stepped:
     @cached_property
     def size(self) -> int:
         """How many values it has."""
-        low, step = self._decimals
-        return int((Decimal(repr(self.high)) - low) / step) + 1
+        return steps_between(self.low, self.high, self.step) + 1
 
     @cached_property
     def _decimals(self) -> tuple[Decimal, Decimal]:
@@ -305,7 +304,7 @@ class Stepped:
 
     def _value(self, number: int) -> float:
         low, step = self._decimals
-        return float(low + number * step)
+        return min(float(low + number * step), self.high)
 
     def decode(self, coordinates: list[float]) -> float:
         """The value nearest to a coordinate."""
@@ -350,6 +349,18 @@ class Stepped:
 
 
 # -- shared ----------------------------------------------------------------------------------------
+
+
+def steps_between(low: float, high: float, step: float) -> int:
+    """The number of steps that fit between two bounds, in decimals; 0 unless the step is above 0.
+
+    The decimals are those that Python writes for the numbers. Rounding of 1e−9 of a step is
+    forgiven, so that bounds may be results of floating-point arithmetic.
+    """
+    if not 0.0 < step < math.inf:
+        return 0
+    steps = (Decimal(repr(high)) - Decimal(repr(low))) / Decimal(repr(step))
+    return int(steps + Decimal(TOLERANCE))
 
 
 def _nearest_step(rows: FloatArray, size: int) -> FloatArray:

@@ -12,10 +12,9 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
 
 from partita._checks import as_floats, as_number
-from partita._types import BoolArray, FloatArray
+from partita._types import BoolArray, FloatArray, IntArray
 from partita.errors import InvalidInput
 from partita.model.domains import Arms, Box, Grid
 
@@ -121,7 +120,7 @@ class Space:
         """What the function is given at a point (D,) of the unit cube: a dict, or an array."""
         if self.names is None:
             if self.arms is not None:
-                return np.array(self.arms.points[self._nearest(unit[None, :])[0]])
+                return np.array(self.arms.points[self._numbers(unit[None, :])[0]])
             pairs = zip(self.parameters, unit.tolist(), strict=True)
             return np.array([parameter.decode([u]) for parameter, u in pairs])
         row = unit.tolist()
@@ -160,7 +159,7 @@ class Space:
         if x.shape != (n,):
             raise InvalidInput(f"x has shape {x.shape}: give an array of shape ({n},)")
         if self.arms is not None:
-            return np.array(self.arms.unit_points[self.arms.index_of(x[None, :])[0]])
+            return np.array(self.played.points[self.arms.index_of(x[None, :])[0]])
         row: list[float] = []
         for i, (parameter, value) in enumerate(zip(self.parameters, x.tolist(), strict=True)):
             row += parameter.encode(value, f"x[{i}]")
@@ -176,7 +175,7 @@ class Space:
 
     def _moved(self, units: FloatArray, how: str) -> FloatArray:
         if self.arms is not None:
-            return np.array(self.arms.unit_points[self._nearest(units)])
+            return np.array(self.played.points[self._numbers(units)])
         moved = np.empty_like(units)
         for parameter, start, end in self._slices:
             if end > start:
@@ -201,18 +200,40 @@ class Space:
             )
         return out
 
-    def _nearest(self, units: FloatArray) -> npt.NDArray[np.int64]:
-        """Numbers of the arms nearest to rows (k, D)."""
+    @cached_property
+    def played(self) -> Grid | Arms:
+        """The arms as policies are given them: in the unit cube.
+
+        Arms that floating point cannot tell apart there keep their own coordinates and their box.
+        """
         assert self.arms is not None
-        if isinstance(self.arms, Grid):
-            steps = np.rint(np.clip(units, 0.0, 1.0) * (self.arms.n - 1))
-            return self.arms.index_of(steps / (self.arms.n - 1))
-        return np.asarray(self.arms._tree.query(units)[1], dtype=np.int64)
+        units = self.arms.unit_points
+        if isinstance(self.arms, Grid) or len(np.unique(units, axis=0)) < len(units):
+            return self.arms
+        return Arms(units)
+
+    def _numbers(self, units: FloatArray) -> IntArray:
+        """The numbers of the arms at rows (k, D), or nearest to them, (k,)."""
+        arms = self.played
+        if isinstance(arms, Grid):
+            steps = np.rint(np.clip(units, 0.0, 1.0) * (arms.n - 1))
+            return arms.index_of(steps / (arms.n - 1))
+        try:
+            return arms.index_of(units)
+        except InvalidInput:  # between arms
+            scaled = (units - arms.lower) / (arms.upper - arms.lower)
+            return np.asarray(self._tree.query(scaled)[1], dtype=np.int64)
+
+    @cached_property
+    def _tree(self) -> Any:
+        from scipy.spatial import cKDTree
+
+        return cKDTree(self.played.unit_points)
 
     def grid(self) -> FloatArray:
         """All points of a finite space, (size, D), constraints aside."""
         if self.arms is not None:
-            return np.array(self.arms.unit_points)
+            return np.array(self.played.points)
         sides = [parameter.grid() for parameter in self.parameters]
         which = np.indices([len(side) for side in sides]).reshape(len(sides), -1)
         return np.concatenate([s[i] for s, i in zip(sides, which, strict=True)], axis=1)
