@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from partita._text import aligned
 from partita.experiments.store import replace_file
-from partita.experiments.table import aligned
 
 from . import problems
 from .board import MEASURES, Board, Cell, Ranking, median, rank

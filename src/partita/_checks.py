@@ -8,6 +8,7 @@ from numbers import Integral, Real
 import numpy as np
 import numpy.typing as npt
 
+from partita._text import listed
 from partita._types import FloatArray
 from partita.errors import InvalidInput
 
@@ -129,8 +130,8 @@ def check_delta(delta: object) -> float:
 def check_choice(name: str, value: object, options: tuple[str, ...]) -> str:
     """One of a few words."""
     if not isinstance(value, str) or value not in options:
-        words = " or ".join(f'"{option}"' for option in options)
-        raise InvalidInput(f"{name}={value!r}: give {words}.")
+        words = [f'"{option}"' for option in options]
+        raise InvalidInput(f"{name}={value!r}: give {listed(words, 'or')}.")
     return value
 
 

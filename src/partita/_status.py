@@ -42,16 +42,3 @@ def bar(done: float, width: int = _WIDTH) -> str:
     """A bar, for a part done of 0 to 1."""
     full = int(width * min(max(done, 0.0), 1.0))
     return "█" * full + "░" * (width - full)
-
-
-def duration(seconds: float) -> str:
-    """A time in the unit a reader would use: 0.35 s, 97 s, 12 min, 30 h."""
-    if seconds < 0.095:
-        return f"{seconds:.2g} s"
-    if seconds < 9.95:
-        return f"{seconds:.2f} s" if seconds < 0.995 else f"{seconds:.1f} s"
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    if seconds < 150 * 60:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.0f} h" if seconds >= 36_000 else f"{seconds / 3600:.1f} h"

@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import OptimizeResult
 
 import partita as pt
-from partita.figures.drawing import reach
+from partita.figures.style import limits_of
 from partita.front import maximize, minimize
 from partita.optimize.result import Result
 
@@ -242,6 +242,6 @@ def test_named_kinds_in_one_and_two_dimensions():
 def test_constant_functions_and_wild_values():
     for f in (lambda x: 1.0, lambda x: 1e9 if x[0] > 0.9 else float(x[0])):
         maximize(f, [(0, 1)], n_evals=30).plot().savefig(io.BytesIO(), dpi=40)
-    low, high = reach(np.r_[np.linspace(0, 1, 500), 1e9], np.array([0.5]))
+    low, high = limits_of(np.r_[np.linspace(0, 1, 500), 1e9], np.array([0.5]))
     assert low < 0
     assert high < 2

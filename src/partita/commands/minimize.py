@@ -290,7 +290,7 @@ def check_plot(text: str) -> Path:
 
 def _as_text(result: Result, options: argparse.Namespace, template: Template) -> str:
     """The result for a reader: what was run, the parameters, the value there, the next command."""
-    from partita._status import duration
+    from partita._text import duration
 
     failed = f", {result.nfail:,} failed" if result.nfail else ""
     width = max(*map(len, result.params), len("certificate"))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from partita.optimize.result import Checkpoint, History, Result, answer, value_text
+from partita._text import value_text
+from partita.optimize.result import Checkpoint, History, Result, answer
 
 if TYPE_CHECKING:
     from partita.study.study import Study

@@ -144,7 +144,7 @@ def _number(value: Fraction, exact: bool) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
-    from partita.experiments.table import aligned
+    from partita._text import aligned
 
     return "\n".join(aligned(rows)) + "\n"
 

@@ -6,16 +6,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from partita._text import aligned, step_time
 from partita._version import __version__
 from partita.errors import InvalidInput
 from partita.policies import registry
 from partita.policies.named import PolicySpec
 from partita.problems import get, names
 
-from .progress import duration
 from .specs import SYNTHETIC, ProblemSpec, Task
 from .summary import band, entry
-from .table import aligned, estimate, runs_text
+from .table import estimate, runs_text
 from .trace import Trace
 
 POLICIES = ("igp-ucb", "pi-gp-ucb-paper", "pi-gp-ucb", "pi-gp-ts", "uniform")
@@ -142,15 +142,6 @@ def _cells(group: Sequence[Trace]) -> list[str]:
         estimate(float(simple.mean[0]), float(simple.half_width[0])),
         step_time(of_group.seconds / of_group.horizon),
     ]
-
-
-def step_time(seconds: float) -> str:
-    """A short time in the unit a reader would use: 12 µs, 3.4 ms, 0.35 s."""
-    if seconds < 0.9995e-3:
-        return f"{1e6 * seconds:.0f} µs" if seconds >= 9.95e-6 else f"{1e6 * seconds:.1f} µs"
-    if seconds < 0.0995:
-        return f"{1e3 * seconds:.1f} ms"
-    return duration(seconds)
 
 
 def _setting(problem: ProblemSpec) -> str:

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self, TextIO
 
-from partita._status import StatusLine, bar, duration
+from partita._status import StatusLine, bar
+from partita._text import duration
 
 from .cost import expected_seconds
 from .specs import Task

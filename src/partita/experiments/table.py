@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from partita._text import aligned, duration
 from partita._version import __version__
 
 from .paper import LABELS, PUBLISHED, Plan
-from .progress import duration
 from .summary import Entry, entry
 from .trace import Trace
 
@@ -65,10 +65,3 @@ def estimate(mean: float, half_width: float) -> str:
 def runs_text(number: int) -> str:
     """How many runs, in words."""
     return f"{number} run{'s' * (number > 1)}"
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a Markdown table, columns aligned; the first row is its head."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = ["| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in rows]
-    return [lines[0], "| " + " | ".join("-" * width for width in widths) + " |", *lines[1:]]

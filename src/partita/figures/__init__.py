@@ -1,1 +1,1 @@
-"""Pictures of a result: its progress, and what is known of the function."""
+"""Figures of plain data: series, bands, maps, slices."""

@@ -1,4 +1,4 @@
-"""How our figures look: their style, titles, and labels that keep apart."""
+"""How our figures look: colours, headings, limits, and labels that keep apart."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from partita._optional import require
+from partita._types import FloatArray, IntArray
 
 #: Okabe & Ito's colours, which colour-blind readers can tell apart; the same in every figure.
 COLOURS = {
@@ -20,6 +23,10 @@ COLOURS = {
     "gp-ucb": "#E69F00",
     "hoo": "#56B4E9",
 }
+BLUE, ORANGE, RED = "#0072B2", "#D55E00", "#C03030"
+GREY, INK = "#8A8A8A", "#333333"
+#: Values drawn as dots, at most.
+MOST_DOTS = 3000
 #: Labels are at least this far apart, as a part of the panel's height.
 LABEL_GAP = 0.062
 _STYLE = {
@@ -69,9 +76,33 @@ def within_panel(heights: Sequence[float], gap: float) -> list[float]:
     return kept
 
 
+def evenly(n: int, most: int = MOST_DOTS) -> IntArray:
+    """The numbers of at most `most` of n things, spaced evenly."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))
+
+
+def limits_of(values: FloatArray, *whole: FloatArray) -> tuple[float, float]:
+    """Limits that hold most of `values`, without a few wild ones, and all of the other arrays."""
+    finite = values[np.isfinite(values)]
+    parts = [np.quantile(finite, [0.01, 0.99])] if len(finite) else []
+    parts += [part[np.isfinite(part)] for part in whole]
+    inside = np.concatenate(parts) if parts else np.empty(0)
+    if not len(inside):
+        return 0.0, 1.0
+    low, high = float(inside.min()), float(inside.max())
+    room = 0.05 * (high - low) or 0.1 * max(abs(low), 1.0)
+    return low - room, high + room
+
+
+def write_heading(panel: Any, title: str, text: str) -> None:
+    """Write a title over a panel, and under it a line that says what is drawn."""
+    panel.set_title(title, pad=17)
+    panel.text(0, 1.02, text, transform=panel.transAxes, color="#777777", va="bottom", fontsize=8.5)
+
+
 @contextmanager
 def drawing() -> Iterator[Any]:
-    """A function that makes a new figure, in our style whatever the user's is."""
+    """Yield a function that makes a figure of a given size, in our style whatever the user's is."""
     matplotlib = require("matplotlib")
     module = require("matplotlib.figure")
     with matplotlib.rc_context():
@@ -81,7 +112,7 @@ def drawing() -> Iterator[Any]:
 
 
 def saved(figure: Any, title: str, text: str) -> dict[str, bytes]:
-    """The figure as PNG and SVG, by their endings."""
+    """The figure under a title and a text, as PNG and SVG: bytes by the endings of their files."""
     width, height = figure.get_size_inches()
     figure.text(0.3 / width, 1 - 0.18 / height, title, fontsize=13, fontweight="bold", va="top")
     lines = "\n".join(textwrap.fill(part, int(13.2 * width) - 8) for part in text.split("\n"))

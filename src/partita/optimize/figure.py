@@ -1,161 +1,249 @@
-"""The figure of a run: progress and certificate beside what is known of the function."""
+"""A result as the plain data of its figure: progress, and the function around the answer."""
 
 from __future__ import annotations
 
 import math
-import textwrap
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from partita._optional import require
-from partita.figures.drawing import BLUE, GREY, ORANGE, head, reach, some
-from partita.figures.style import drawing
+from partita._text import bounded, params_text
+from partita._types import FloatArray
+from partita.figures.data import ArmBars, ArmMap, Axis, Band, Curve, Map, Place, Progress, RunFigure
+from partita.figures.style import evenly
+from partita.model.domains import Arms, Grid
+from partita.space import Categorical, Float, Integer, Space, Stepped
+from partita.space.specs import Parameter
 
-from .axes import axes_of
-from .panels import SLICES_A_ROW, draw_arms, draw_line, draw_map, draw_slices, is_map, worth_showing
-from .result import Result, number, value_text
+if TYPE_CHECKING:
+    from .result import Result
 
-
-def draw(result: Result) -> Any:
-    """A figure of a run."""
-    space = result.optimizer.space
-    axes = axes_of(space)
-    single = space.arms is not None or len(axes) == 1 or is_map(axes)
-    slices = [] if single else worth_showing(result, axes)
-    columns = min(max(len(slices), 1), SLICES_A_ROW)
-    rows = max(-(-len(slices) // SLICES_A_ROW), 1)
-    right = 5.9 if single else 2.75 * columns
-    height = max(5.2, 2.5 * rows + 1.1)
-    width = 5.2 + right + 0.5
-    colours = 0.55 if space.dim == 2 and single else 0.0  # room for the colour bar's numbers
-    with drawing() as new_figure:
-        figure = new_figure((width, height))
-        split = figure.add_gridspec(
-            1,
-            2,
-            width_ratios=[5.2, right],
-            left=0.75 / width,
-            right=1 - (0.25 + colours) / width,
-            top=1 - 1.22 / height,
-            bottom=0.58 / height,
-            wspace=1.6 / (5.2 + right),
-        )
-        _draw_run(figure, split[0], result)
-        if space.arms is not None:
-            draw_arms(figure, figure.add_subplot(split[1]), result, space.arms)
-        elif len(axes) == 1:
-            draw_line(figure.add_subplot(split[1]), result, axes[0])
-        elif single:
-            draw_map(figure, figure.add_subplot(split[1]), result, axes)
-        else:
-            inner = split[1].subgridspec(rows, columns, hspace=0.5, wspace=0.22)
-            draw_slices([figure.add_subplot(inner[i]) for i in range(len(slices))], result, slices)
-        _draw_title(figure, result)
-    return figure
+#: Values of a curve along a parameter, at most; of a parameter drawn one by one; a side of a map.
+MOST_VALUES, MOST_SEPARATE, MAP_SIDE = 200, 12, 72
+#: A cover of more cells would be all lines.
+MOST_CELLS = 4000
+#: Arms that are drawn at most, and how many, the best, where they have no picture.
+MOST_ARMS, BEST_ARMS = 10_000, 20
 
 
-def _draw_run(figure: Any, place: Any, result: Result) -> None:
-    """What was known as the run went on; no certificate if the policy gives none."""
-    certified = np.isfinite(result.history.certificate).any()
-    parts = place.subgridspec(
-        2 if certified else 1, 1, hspace=0.4, height_ratios=[2.4, 1][: 1 + certified]
-    )
-    panel = figure.add_subplot(parts[0])
-    _draw_progress(panel, result)
-    if certified:
-        panel.tick_params(labelbottom=False)
-        panel = figure.add_subplot(parts[1])
-        _draw_certificate(panel, result)
-    panel.set_xlabel("evaluations")
-
-
-def _draw_progress(panel: Any, result: Result) -> None:
+def figure_of(result: Result) -> RunFigure:
+    """What the figure of a result shows."""
     history = result.history
-    values, n = history.values, len(history)
-    shown = some(n)
-    size = 7 if n < 300 else 3
-    panel.scatter(shown + 1, values[shown], s=size, color=GREY, alpha=0.4, linewidth=0, zorder=1)
-    at, lower, upper = history.evaluations, history.lower, history.upper
-    panel.fill_between(
-        at,
-        lower,
-        upper,
-        where=np.isfinite(lower) & np.isfinite(upper),
-        color=BLUE,
-        alpha=0.2,
-        linewidth=0,
-        zorder=2,
-    )
-    panel.plot(at, history.best_mean, color=BLUE, linewidth=1.9, zorder=3)
-    late = len(at) // 2
-    panel.set_ylim(*reach(values, history.best_mean[late:], lower[-1:], upper[-1:]))
-    _steps_axis(panel, n)
-    text = "mean at the best point and its bounds" if np.isfinite(lower).any() else "the answer"
-    head(panel, "Progress", f"{text}; dots are values")
-
-
-def _draw_certificate(panel: Any, result: Result) -> None:
-    history = result.history
-    shown = np.isfinite(history.certificate)
-    at, bound = history.evaluations[shown], history.certificate[shown]
-    panel.plot(at, bound, color=ORANGE, linewidth=1.9)
-    ticker = require("matplotlib.ticker")
-    if bound.min() > 0 and bound.max() > 5 * bound.min():
-        panel.set_yscale("log")
-        subs = (1,) if bound.max() > 30 * bound.min() else (1, 2, 5)
-        panel.yaxis.set_major_locator(ticker.LogLocator(subs=subs, numticks=6))
-        panel.yaxis.set_minor_formatter(ticker.NullFormatter())
-    else:
-        panel.yaxis.set_major_locator(ticker.MaxNLocator(4))
-    panel.yaxis.set_major_formatter("{x:g}")
-    _steps_axis(panel, len(history))
-    head(panel, "Certificate", "no other point is better by more")
-
-
-def _steps_axis(panel: Any, n: int) -> None:
-    """Evaluations from the first to the last; by ratios if there are many."""
-    if n > 100:
-        panel.set_xscale("log")
-        panel.xaxis.set_major_formatter("{x:,.0f}")
-        panel.set_xlim(1, n)
-    else:
-        panel.set_xlim(0.5, n + 0.5)
-        panel.xaxis.set_major_locator(require("matplotlib.ticker").MaxNLocator(5, integer=True))
-
-
-def _draw_title(figure: Any, result: Result) -> None:
-    width, height = figure.get_size_inches()
-    what = "Minimum" if result.direction == "minimize" else "Maximum"
+    band = Band(history.best_mean, history.lower, history.upper)
+    progress = Progress(history.values, history.evaluations, band, history.certificate)
     failed = f", {result.nfail:,} failed" if result.nfail else ""
     bounds = "" if result.guarantee == "none" else f", bounds {result.guarantee}"
-    text = f"at {_answer(result)}   ({result.nfev:,} evaluations{failed}{bounds})"
-    lines = textwrap.wrap(text, int(13.5 * width) - 8)
-    if len(lines) > 2:
-        lines = [lines[0], lines[1] + " …"]
-    title = f"{what} {_value(result)}"
-    figure.text(0.25 / width, 1 - 0.16 / height, title, fontsize=13, fontweight="bold", va="top")
-    figure.text(0.25 / width, 1 - 0.46 / height, "\n".join(lines), color="#555555", va="top")
+    answer = params_text(result.params)
+    at = answer if isinstance(result.params, dict) else f"x = {answer}"
+    text = f"at {at}   ({result.nfev:,} evaluations{failed}{bounds})"
+    return RunFigure(_title(result), text, progress, _view(result))
 
 
-def _value(result: Result) -> str:
+def _title(result: Result) -> str:
     """The value and its bounds, to the digits that they know."""
-    span = result.upper - result.lower
-    if not math.isfinite(span):
-        return _minus(number(result.fun))
-    digits = 6
-    if span > 0.0:
+    digits, span = 6, result.upper - result.lower
+    if math.isfinite(span) and span > 0.0:
         largest = max(abs(result.lower), abs(result.upper))
         digits = min(max(math.ceil(math.log10(largest / span)) + 2, 2), 10)
-    fun, lower, upper = (f"{v:.{digits}g}" for v in (result.fun, result.lower, result.upper))
-    return _minus(f"{fun}, between {lower} and {upper}")
+    what = "Minimum" if result.direction == "minimize" else "Maximum"
+    return f"{what} {bounded(result.fun, result.lower, result.upper, digits)}"
 
 
-def _answer(result: Result) -> str:
-    if isinstance(result.params, dict):
-        return ", ".join(f"{name} = {value_text(v)}" for name, v in result.params.items())
-    return f"x = [{', '.join(number(float(v)) for v in result.params)}]"
+def _view(result: Result) -> Curve | tuple[Curve, ...] | Map | ArmMap | ArmBars:
+    space = result.optimizer.space
+    if space.arms is not None:
+        return _arms(result, space.arms)
+    dimensions = _dimensions(space)
+    if len(dimensions) == 2 and not any(isinstance(d.parameter, Categorical) for d in dimensions):
+        return _map(result, dimensions)
+    curves = _curves(result, dimensions)
+    return curves[0] if len(curves) == 1 else curves
 
 
-def _minus(text: str) -> str:
-    return text.replace("-", "−")
+# -- dimensions of a picture -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Dimension:
+    """A parameter that varies: its values, and where they are drawn.
+
+    `key` is its name among the keywords, or its place in the array; `values` are some of its
+    values, or all, in order.
+    """
+
+    name: str
+    key: str | int
+    parameter: Parameter
+    values: list[Any]
+
+    @property
+    def separate(self) -> bool:
+        """Whether its values are drawn one by one."""
+        return not isinstance(self.parameter, Float) and len(self.values) <= MOST_SEPARATE
+
+    @property
+    def axis(self) -> Axis:
+        """How its axis looks."""
+        if isinstance(self.parameter, Categorical):
+            words = [text if len(text := str(v)) <= 14 else text[:13] + "…" for v in self.values]
+            return Axis(self.name, words=tuple(words))
+        at = self.places(self.values)
+        limits = None if self.separate else (float(at.min()), float(at.max()))
+        if getattr(self.parameter, "log", False):
+            return Axis(self.name, "log", limits)
+        return Axis(self.name, "whole" if isinstance(self.parameter, Integer) else "linear", limits)
+
+    def place(self, value: Any) -> float:
+        """Where a value is drawn."""
+        if isinstance(self.parameter, Categorical):
+            return float(self.parameter.number(value, self.name))
+        return float(value)
+
+    def places(self, values: Sequence[Any]) -> FloatArray:
+        """Where values are drawn, (n,)."""
+        return np.array([self.place(value) for value in values], dtype=float)
+
+    def place_of(self, coordinate: float) -> float:
+        """Where a coordinate of the unit cube is drawn, between values too."""
+        p = self.parameter
+        if isinstance(p, Categorical):
+            return coordinate * (len(p.choices) - 1)
+        if getattr(p, "log", False):
+            return float(np.exp((1 - coordinate) * np.log(p.low) + coordinate * np.log(p.high)))
+        return float(p.low + coordinate * (p.high - p.low))
+
+    def put(self, params: Any, value: Any) -> Any:
+        """A copy of the parameters with another value of this one."""
+        changed = params.copy()
+        changed[self.key] = value
+        return changed
+
+
+def _dimensions(space: Space) -> list[_Dimension]:
+    """The parameters of a space that vary."""
+    names = space.names or [f"x[{i}]" for i in range(len(space.parameters))]
+    keys: Sequence[str | int] = space.names or range(len(names))
+    return [
+        _Dimension(name, key, parameter, _values(parameter))
+        for name, key, parameter in zip(names, keys, space.parameters, strict=True)
+        if parameter.width
+    ]
+
+
+def _values(parameter: Parameter) -> list[Any]:
+    if isinstance(parameter, Categorical):
+        return list(parameter.choices)
+    if isinstance(parameter, Integer | Stepped) and parameter.size <= MOST_VALUES:
+        return [parameter.decode(row.tolist()) for row in parameter.grid()]
+    return sorted({parameter.decode([u]) for u in np.linspace(0.0, 1.0, MOST_VALUES).tolist()})
+
+
+# -- what is known ---------------------------------------------------------------------------------
+
+
+def _predicted(result: Result, points: Sequence[Any]) -> Band:
+    """Mean and bounds at points as the function is given them; NaN where they are not allowed."""
+    optimizer = result.optimizer
+    columns = np.full((3, len(points)), np.nan)
+    allowed = [i for i, point in enumerate(points) if optimizer.space.allows(point)]
+    if allowed and hasattr(optimizer.policy, "predict"):
+        prediction = optimizer.predict([points[i] for i in allowed])
+        columns[:, allowed] = prediction.mean, prediction.lower, prediction.upper
+    return Band(*columns)
+
+
+def _places(params: Sequence[Any], dimensions: Sequence[_Dimension]) -> FloatArray:
+    """Where n points are drawn, (n, dimensions)."""
+    rows = [[d.place(p[d.key]) for d in dimensions] for p in params]
+    return np.array(rows, dtype=float).reshape(len(rows), len(dimensions))
+
+
+def _evaluated(result: Result) -> tuple[list[Any], FloatArray]:
+    """Parameters and values (n,) of evaluations, not all if there are many."""
+    trials = result.history.trials
+    shown = evenly(len(trials))
+    return [trials.space.decode(unit) for unit in trials.units[shown]], trials.values[shown]
+
+
+def _cells(result: Result) -> list[tuple[FloatArray, FloatArray]]:
+    """Lower and upper corners of the policy's cells in the unit cube; none if there is only one."""
+    cells = [(cell.lower, cell.upper) for cell in getattr(result.optimizer.policy, "cover", ())]
+    return cells if 1 < len(cells) <= MOST_CELLS else []
+
+
+def _curves(result: Result, dimensions: Sequence[_Dimension]) -> tuple[Curve, ...]:
+    """The function along each dimension through the answer; with cells if there is only one."""
+    params, values = _evaluated(result)
+    dots = _places(params, dimensions)
+    failed = _places(result.history.failed_params, dimensions)
+    edges: list[float] = []
+    if len(dimensions) == 1:
+        ends = sorted({float(corner[0]) for cell in _cells(result) for corner in cell})
+        edges = [dimensions[0].place_of(end) for end in ends[1:-1]]
+    return tuple(
+        Curve(
+            axis=d.axis,
+            at=d.places(d.values),
+            band=_predicted(result, [d.put(result.params, value) for value in d.values]),
+            separate=d.separate,
+            answer=Place(d.place(result.params[d.key]), result.fun),
+            dots=np.stack([dots[:, i], values], axis=1),
+            failed=failed[:, i],
+            edges=edges,
+        )
+        for i, d in enumerate(dimensions)
+    )
+
+
+def _map(result: Result, dimensions: Sequence[_Dimension]) -> Map:
+    """The function over two dimensions, all others as in the answer."""
+    across, up = dimensions
+    xs, ys = ([d.values[i] for i in evenly(len(d.values), MAP_SIDE)] for d in dimensions)
+    points = [up.put(across.put(result.params, x), y) for y in ys for x in xs]
+    mean = _predicted(result, points).mean.reshape(len(ys), len(xs))
+    cells = [
+        [[d.place_of(c) for d, c in zip(dimensions, corner, strict=True)] for corner in cell]
+        for cell in _cells(result)
+    ]
+    return Map(
+        across=across.axis,
+        up=up.axis,
+        x=across.places(xs),
+        y=up.places(ys),
+        mean=mean,
+        smooth=bool(np.isfinite(mean).all()) and not (across.separate or up.separate),
+        low_is_good=result.direction == "minimize",
+        answer=Place(*(d.place(result.params[d.key]) for d in dimensions)),
+        dots=_places(_evaluated(result)[0], dimensions),
+        failed=_places(result.history.failed_params, dimensions),
+        cells=np.array(cells, dtype=float).reshape(len(cells), 2, 2),
+    )
+
+
+def _arms(result: Result, arms: Grid | Arms) -> ArmMap | ArmBars:
+    """The mean at every arm: a picture of two coordinates, else beside each other."""
+    points = arms.points[evenly(arms.size, MOST_ARMS)]
+    band, what = _predicted(result, list(points)), "posterior mean"
+    if not band.known:
+        band, what = band._replace(mean=_averages(result, points)), "average value"
+    low_is_good, x = result.direction == "minimize", [float(c) for c in result.params]
+    if arms.dim == 2:
+        return ArmMap(points, band.mean, what, low_is_good, Place(*x))
+    if arms.dim == 1:
+        order, text = np.argsort(points[:, 0], kind="stable"), f"{what} and bounds at every arm"
+        shown, at = Band(*(part[order] for part in band)), points[order, 0]
+        return ArmBars("x[0]", at, shown, text, Place(x[0], result.fun))
+    order = np.argsort(band.mean if low_is_good else -band.mean, kind="stable")[:BEST_ARMS]
+    shown, ranks = Band(*(part[order] for part in band)), np.arange(1.0, len(order) + 1)
+    return ArmBars("rank", ranks, shown, f"{what} and bounds of the {len(order)} best")
+
+
+def _averages(result: Result, points: FloatArray) -> FloatArray:
+    """Averages of the values at arms (n, d), for a policy without a posterior."""
+    trials = result.history.trials
+    values: dict[bytes, list[float]] = {}
+    for unit, value in zip(trials.units, trials.values, strict=True):
+        values.setdefault(trials.space.decode(unit).tobytes(), []).append(float(value))
+    return np.array([np.mean(values.get(point.tobytes(), np.nan)) for point in points])

@@ -6,7 +6,8 @@ import math
 import time
 from typing import TextIO
 
-from partita._status import StatusLine, bar, duration
+from partita._status import StatusLine, bar
+from partita._text import duration
 
 from .optimizer import Optimizer, Suggestion
 

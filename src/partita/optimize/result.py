@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from partita._status import duration
+from partita._text import duration, number, value_text
 from partita._types import FloatArray
 
 from .trials import Trials
@@ -133,9 +133,11 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
         Progress with its band and the certificate; beside them the posterior: with the cells of
         the cover in one or two dimensions, slices through the answer otherwise.
         """
-        from .figure import draw
+        from partita.figures.run import draw
 
-        figure = draw(self)
+        from .figure import figure_of
+
+        figure = draw(figure_of(self))
         if path is not None:
             figure.savefig(path, dpi=160, facecolor="white")
         return figure
@@ -164,16 +166,6 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
 
     def __dir__(self) -> list[str]:
         return sorted({*self.keys(), "plot"})
-
-
-def number(value: float) -> str:
-    """A number for a reader: six digits."""
-    return f"{value:.6g}" if math.isfinite(value) else str(value)
-
-
-def value_text(value: Any) -> str:
-    """A parameter's value for a reader."""
-    return number(value) if isinstance(value, float) else str(value)
 
 
 def _params_rows(params: Any) -> list[tuple[str, str]]:

@@ -63,9 +63,10 @@ class Categorical:
 
     def encode(self, value: Any, name: str) -> list[float]:
         """Its coordinates."""
-        return [float(x) for x in self.grid()[self._number(value, name)]]
+        return [float(x) for x in self.grid()[self.number(value, name)]]
 
-    def _number(self, value: Any, name: str) -> int:
+    def number(self, value: Any, name: str) -> int:
+        """The place of a choice among the choices."""
         # True, 1 and 1.0 are equal, so the same kind comes first.
         for alike in (operator.is_, _alike, _equal):
             for i, choice in enumerate(self.choices):

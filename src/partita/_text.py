@@ -1,0 +1,64 @@
+"""How numbers, times, parameters, tables and lists of words are written for a reader."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+
+def number(value: float) -> str:
+    """A number to six digits."""
+    return f"{value:.6g}" if math.isfinite(value) else str(value)
+
+
+def value_text(value: Any) -> str:
+    """A parameter's value: a real number to six digits, anything else in full."""
+    return number(value) if isinstance(value, float) else str(value)
+
+
+def params_text(params: Any) -> str:
+    """Parameters on one line: "rate = 0.01, depth = 3", or "[0.5, 1]" for an array or a list."""
+    if isinstance(params, dict):
+        return ", ".join(f"{name} = {value_text(value)}" for name, value in params.items())
+    return f"[{', '.join(value_text(value) for value in params)}]"
+
+
+def bounded(value: float, lower: float | None, upper: float | None, digits: int = 6) -> str:
+    """A value and its bounds: "0.3, between 0.2 and 0.4", or "0.3" unless both are finite."""
+    if lower is None or upper is None or not math.isfinite(upper - lower):
+        return number(value)
+    return f"{value:.{digits}g}, between {lower:.{digits}g} and {upper:.{digits}g}"
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit a reader would use: 0.35 s, 97 s, 12 min, 30 h."""
+    if seconds < 0.095:
+        return f"{seconds:.2g} s"
+    if seconds < 9.95:
+        return f"{seconds:.2f} s" if seconds < 0.995 else f"{seconds:.1f} s"
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 150 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds >= 36_000 else f"{seconds / 3600:.1f} h"
+
+
+def step_time(seconds: float) -> str:
+    """A short time in the unit a reader would use: 12 µs, 3.4 ms, 0.35 s."""
+    if seconds < 0.9995e-3:
+        return f"{1e6 * seconds:.0f} µs" if seconds >= 9.95e-6 else f"{1e6 * seconds:.1f} µs"
+    return f"{1e3 * seconds:.1f} ms" if seconds < 0.0995 else duration(seconds)
+
+
+def listed(words: Sequence[object], last: str = "and") -> str:
+    """Words as a sentence lists them: "a, b and c"."""
+    texts = [str(word) for word in words]
+    return f" {last} ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a Markdown table, columns aligned; the first row is its head."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = ["| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in rows]
+    return [lines[0], "| " + " | ".join("-" * width for width in widths) + " |", *lines[1:]]

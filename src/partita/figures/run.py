@@ -1,0 +1,137 @@
+"""The figure of a run: progress and certificate beside the function."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import numpy as np
+
+from partita._optional import require
+
+from .data import ArmBars, ArmMap, Curve, Map, Progress, RunFigure
+from .panels import (
+    SLICES_A_ROW,
+    chosen_slices,
+    draw_arm_bars,
+    draw_arm_map,
+    draw_line,
+    draw_map,
+    draw_slices,
+)
+from .style import BLUE, GREY, ORANGE, drawing, evenly, limits_of, write_heading
+
+#: Width of the left side, of a single panel on the right and of a slice there, in inches.
+LEFT, SINGLE, SLICE = 5.2, 5.9, 2.75
+
+
+def draw(run: RunFigure) -> Any:
+    """The Matplotlib figure of a run."""
+    slices = chosen_slices(run.view) if isinstance(run.view, tuple) else []
+    columns = min(max(len(slices), 1), SLICES_A_ROW)
+    rows = max(-(-len(slices) // SLICES_A_ROW), 1)
+    right = SLICE * columns if slices else SINGLE
+    width, height = LEFT + right + 0.5, max(5.2, 2.5 * rows + 1.1)
+    numbers = 0.55 if isinstance(run.view, Map | ArmMap) else 0.0  # of the colour bar
+    with drawing() as new_figure:
+        figure = new_figure((width, height))
+        split = figure.add_gridspec(
+            1,
+            2,
+            width_ratios=[LEFT, right],
+            left=0.75 / width,
+            right=1 - (0.25 + numbers) / width,
+            top=1 - 1.22 / height,
+            bottom=0.58 / height,
+            wspace=1.6 / (LEFT + right),
+        )
+        _draw_left(figure, split[0], run.progress)
+        if slices:
+            grid = split[1].subgridspec(rows, columns, hspace=0.5, wspace=0.22)
+            panels = [figure.add_subplot(grid[i]) for i in range(len(slices))]
+            draw_slices(panels, slices, run.progress.values)
+        else:
+            _draw_single(figure, figure.add_subplot(split[1]), run.view)
+        _write_title(figure, run)
+    return figure
+
+
+def _draw_single(figure: Any, panel: Any, view: Any) -> None:
+    match view:
+        case Curve():
+            draw_line(panel, view)
+        case Map():
+            draw_map(figure, panel, view)
+        case ArmMap():
+            draw_arm_map(figure, panel, view)
+        case ArmBars():
+            draw_arm_bars(panel, view)
+
+
+def _draw_left(figure: Any, place: Any, progress: Progress) -> None:
+    """Progress, and the certificate under it if there is one."""
+    certified = np.isfinite(progress.certificate).any()
+    parts = place.subgridspec(
+        2 if certified else 1, 1, hspace=0.4, height_ratios=[2.4, 1][: 1 + certified]
+    )
+    panel = figure.add_subplot(parts[0])
+    _draw_progress(panel, progress)
+    if certified:
+        panel.tick_params(labelbottom=False)
+        panel = figure.add_subplot(parts[1])
+        _draw_certificate(panel, progress)
+    panel.set_xlabel("evaluations")
+
+
+def _draw_progress(panel: Any, progress: Progress) -> None:
+    values, n = progress.values, len(progress.values)
+    shown = evenly(n)
+    size = 7 if n < 300 else 3
+    panel.scatter(shown + 1, values[shown], s=size, color=GREY, alpha=0.4, linewidth=0, zorder=1)
+    at, (mean, lower, upper) = progress.evaluations, progress.band
+    bounds = np.isfinite(lower) & np.isfinite(upper)
+    panel.fill_between(at, lower, upper, where=bounds, color=BLUE, alpha=0.2, linewidth=0, zorder=2)
+    panel.plot(at, mean, color=BLUE, linewidth=1.9, zorder=3)
+    late = len(at) // 2
+    panel.set_ylim(*limits_of(values, mean[late:], lower[-1:], upper[-1:]))
+    _set_evaluations(panel, n)
+    text = "mean at the best point and its bounds" if np.isfinite(lower).any() else "the answer"
+    write_heading(panel, "Progress", f"{text}; dots are values")
+
+
+def _draw_certificate(panel: Any, progress: Progress) -> None:
+    shown = np.isfinite(progress.certificate)
+    at, bound = progress.evaluations[shown], progress.certificate[shown]
+    panel.plot(at, bound, color=ORANGE, linewidth=1.9)
+    ticker = require("matplotlib.ticker")
+    if bound.min() > 0 and bound.max() > 5 * bound.min():
+        panel.set_yscale("log")
+        subs = (1,) if bound.max() > 30 * bound.min() else (1, 2, 5)
+        panel.yaxis.set_major_locator(ticker.LogLocator(subs=subs, numticks=6))
+        panel.yaxis.set_minor_formatter(ticker.NullFormatter())
+    else:
+        panel.yaxis.set_major_locator(ticker.MaxNLocator(4))
+    panel.yaxis.set_major_formatter("{x:g}")
+    _set_evaluations(panel, len(progress.values))
+    write_heading(panel, "Certificate", "no other point is better by more")
+
+
+def _set_evaluations(panel: Any, n: int) -> None:
+    """Let the x axis go from the first of n evaluations to the last, by ratios if n is large."""
+    if n > 100:
+        panel.set_xscale("log")
+        panel.xaxis.set_major_formatter("{x:,.0f}")
+        panel.set_xlim(1, n)
+    else:
+        panel.set_xlim(0.5, n + 0.5)
+        panel.xaxis.set_major_locator(require("matplotlib.ticker").MaxNLocator(5, integer=True))
+
+
+def _write_title(figure: Any, run: RunFigure) -> None:
+    width, height = figure.get_size_inches()
+    lines = textwrap.wrap(run.text, int(13.5 * width) - 8)
+    if len(lines) > 2:
+        lines = [lines[0], lines[1] + " …"]
+    title = run.title.replace("-", "−")
+    figure.text(0.25 / width, 1 - 0.16 / height, title, fontsize=13, fontweight="bold", va="top")
+    figure.text(0.25 / width, 1 - 0.46 / height, "\n".join(lines), color="#555555", va="top")
