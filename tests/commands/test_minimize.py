@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from partita.commands import main as cli
-from partita.commands.reproduce import INTERRUPTED
+from partita.commands.shared import INTERRUPTED
 from partita.optimize.loop import HOPELESS
 
 #: (x − 0.3)² by awk, which starts in a millisecond; braces of its own are doubled.
@@ -393,6 +393,17 @@ def test_ended_before_anything_was_done(tmp_path):
     out, err = process.communicate(timeout=30)
     assert (process.returncode, out) == (INTERRUPTED, "")
     assert err == "partita: stopped before any evaluation was done.\n"
+
+
+def test_failures_are_not_logged_as_well():
+    program = ("awk", "BEGIN {{ if ({x} > 0.5) exit 3; print {x} }}")
+    process = partita(
+        "minimize", *ON_X, "--evals", 8, "--", *program,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    out, err = process.communicate(timeout=60)
+    assert re.match(r"8 evaluations, \d+ failed", out)
+    assert (process.returncode, err) == (0, "")
 
 
 def on_a_terminal(*arguments):

@@ -1,7 +1,4 @@
-"""`partita compare`: policies against each other, from the command line.
-
-Nothing heavy is imported before a command runs.
-"""
+"""`partita compare`: policies against each other."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
+from partita._text import listed
 from partita.errors import InvalidInput
 
 from .shared import INTERRUPTED, add_running_options, guarded
@@ -59,12 +57,9 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
+@guarded
 def run(options: argparse.Namespace) -> int:
-    """Run the command; its exit code. Errors are one line on stderr."""
-    return guarded(_compare, options)
-
-
-def _compare(options: argparse.Namespace) -> int:
+    """Make the runs, print the table and write the files."""
     from pathlib import Path
 
     from partita._optional import require
@@ -101,15 +96,14 @@ def _compare(options: argparse.Namespace) -> int:
     for kind, content in figures.comparison(plan, found).items():
         paths.append(folder / f"compare.{kind}")
         replace_file(paths[-1], content)
-    sys.stdout.write(f"{text}\nwritten to {', '.join(map(str, paths))}\n")
+    sys.stdout.write(f"{text}\nwritten to {listed(paths)}\n")
     return 0
 
 
 def _read(options: argparse.Namespace) -> Plan:
-    from partita.policies.named import read_policy
-
     """What is compared, or an error."""
     from partita.experiments import compare
+    from partita.policies.named import read_policy
 
     if options.jobs is not None and options.jobs < 1:
         raise InvalidInput(f"--jobs {options.jobs}: give at least 1.")

@@ -1,25 +1,44 @@
-"""The demonstration: π-GP-UCB on one of the paper's synthetic functions."""
+"""`partita demo`: π-GP-UCB on one of the paper's synthetic functions."""
 
 from __future__ import annotations
 
+import argparse
+import sys
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
+from .shared import guarded
 
-from partita import Grid, Matern, PiGPUCB, SubGaussian, Uniform
-from partita._types import Recommendation
-from partita.problems import RKHSFunction
+if TYPE_CHECKING:
+    from partita import PiGPUCB
+    from partita._types import Recommendation
+    from partita.problems import RKHSFunction
 
 #: Steps left out of the time a step takes, while compiled code is loaded.
 WARM_UP = 100
 
 
-class Outcome(NamedTuple):
-    """What one run found, and what it cost."""
+def add_parser(commands: Any) -> None:
+    """Add the command to those of a parser, as `add_subparsers` returned them."""
+    parser = commands.add_parser("demo", help="π-GP-UCB on one of the paper's synthetic functions")
+    parser.add_argument("--dim", type=int, default=2, choices=(1, 2, 3), help="dimensions (2)")
+    parser.add_argument("--horizon", type=int, default=10_000, help="evaluations (10000)")
+    parser.add_argument("--seed", type=int, default=1, help="function, noise and ties (1)")
+    parser.set_defaults(run=run)
 
-    found: Recommendation
+
+@guarded
+def run(options: argparse.Namespace) -> int:
+    """Play, and print what came out."""
+    sys.stdout.write(report(options.dim, options.horizon, options.seed) + "\n")
+    return 0
+
+
+class Outcome(NamedTuple):
+    """What one run came to, and what it cost."""
+
+    best: Recommendation
     certificate: float
     regret: float  # as a fraction of what uniform sampling loses
     microseconds: float  # median of one ask and tell
@@ -28,6 +47,8 @@ class Outcome(NamedTuple):
 
 def play(policy: PiGPUCB, f: RKHSFunction, horizon: int, seed: int) -> Outcome:
     """Play a policy on f over its grid, with noise uniform on [−1, 1]."""
+    import numpy as np
+
     points = f(policy.domain.points)  # type: ignore[union-attr]
     noise = np.random.default_rng([seed, 1]).uniform(-1, 1, horizon)
     lost = np.empty(horizon)
@@ -51,7 +72,10 @@ def play(policy: PiGPUCB, f: RKHSFunction, horizon: int, seed: int) -> Outcome:
 
 
 def report(dim: int = 2, horizon: int = 10_000, seed: int = 1) -> str:
-    """Play the paper's preset and Partita's default, and say what they found."""
+    """Play the paper's preset and Partita's default; a table of what came out."""
+    from partita import Grid, Matern, PiGPUCB, SubGaussian, Uniform
+    from partita.problems import RKHSFunction
+
     kernel = Matern(nu=1.5, lengthscale=0.2)
     f = RKHSFunction.sample(dim, kernel, seed=seed)
     domain = Grid(30, dim=dim)
@@ -68,9 +92,9 @@ def report(dim: int = 2, horizon: int = 10_000, seed: int = 1) -> str:
     outcomes = {name: play(policy, f, horizon, seed) for name, policy in policies.items()}
     values = f(domain.points)
     rows: dict[str, Callable[[Outcome], str]] = {
-        "recommended x": lambda o: "(" + ", ".join(f"{c:.3f}" for c in o.found.x) + ")",
-        "f there, by its bound": lambda o: f"{o.found.lower:.2f} to {o.found.upper:.2f}",
-        "f there, in truth": lambda o: f"{float(f(o.found.x[None, :])[0]):.3f}",
+        "recommended x": lambda o: "(" + ", ".join(f"{c:.3f}" for c in o.best.x) + ")",
+        "f there, by its bound": lambda o: f"{o.best.lower:.2f} to {o.best.upper:.2f}",
+        "f there, in truth": lambda o: f"{float(f(o.best.x[None, :])[0]):.3f}",
         "certificate": lambda o: f"at most {o.certificate:.2f} off",
         "regret": lambda o: f"{o.regret:.2f} of uniform's",
         "cells at the end": lambda o: f"{o.cells}",

@@ -5,27 +5,27 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from .shared import guarded
 
-def add_parsers(commands: Any) -> None:
+
+def add_parser(commands: Any) -> None:
     """Add the commands to those of a parser, as `add_subparsers` returned them."""
     for name, text, lines in (
         ("policies", "list the policies, one line each", policies),
         ("problems", "list the test problems, one line each", problems),
     ):
-        commands.add_parser(name, help=text, description=text).set_defaults(run=_printing(lines))
+        parser = commands.add_parser(name, help=text, description=text)
+        parser.set_defaults(run=run, lines=lines)
 
 
-def _printing(lines: Callable[[], str]) -> Callable[[argparse.Namespace], int]:
-    """A command that prints a list; its exit code."""
-
-    def run(options: argparse.Namespace) -> int:
-        sys.stdout.write(lines())
-        return 0
-
-    return run
+@guarded
+def run(options: argparse.Namespace) -> int:
+    """Print the list."""
+    sys.stdout.write(options.lines())
+    return 0
 
 
 def policies() -> str:

@@ -1,4 +1,9 @@
-"""The command line."""
+"""The command line: `partita COMMAND`.
+
+Each command is a file with `add_parser`, which adds it to a parser, and `run`, which returns its
+exit code. None imports another, nor anything heavy before it runs; they share `shared.py`,
+`params.py` and `program.py`.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +12,27 @@ import sys
 from collections.abc import Sequence
 
 from partita._version import __version__
-from partita.errors import PartitaError
 
-from . import compare, listing, reproduce, study, theory
-from . import minimize as minimize_command
+from . import (
+    ask,
+    cancel,
+    compare,
+    create,
+    demo,
+    export,
+    listing,
+    minimize,
+    reproduce,
+    show,
+    tell,
+    theory,
+)
+
+#: In the order in which the help lists them.
+COMMANDS = (
+    *(minimize, create, ask, tell, cancel, show, export),
+    *(demo, compare, listing, reproduce, theory),
+)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -20,36 +42,16 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"partita {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    minimize_command.add_parsers(commands)
-    study.add_parsers(commands)
-    demo = commands.add_parser("demo", help="π-GP-UCB on one of the paper's synthetic functions")
-    demo.add_argument("--dim", type=int, default=2, choices=(1, 2, 3), help="dimensions (2)")
-    demo.add_argument("--horizon", type=int, default=10_000, help="evaluations (10000)")
-    demo.add_argument("--seed", type=int, default=1, help="function, noise and ties (1)")
-    demo.set_defaults(run=_demo)
-    compare.add_parser(commands)
-    listing.add_parsers(commands)
-    reproduce.add_parser(commands)
-    theory.add_parser(commands)
+    for module in COMMANDS:
+        module.add_parser(commands)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
-    ours, program = minimize_command.split_program(given)
+    ours, program = minimize.split_program(given)
     options = parser().parse_args(ours)
     options.program = program
     code: int = options.run(options)
     return code
-
-
-def _demo(options: argparse.Namespace) -> int:
-    try:
-        from .demo import report
-
-        print(report(options.dim, options.horizon, options.seed))
-    except PartitaError as error:
-        print(f"partita: {error}", file=sys.stderr)
-        return 2
-    return 0

@@ -1,7 +1,4 @@
-"""`partita minimize` and `partita maximize`: tune the user's own program from the command line.
-
-Nothing heavy is imported before a command runs.
-"""
+"""`partita minimize` and `partita maximize`: tune the user's own program."""
 
 from __future__ import annotations
 
@@ -15,26 +12,42 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from partita.errors import EvaluationFailed, InvalidInput, PartitaError
+from partita._text import bounded, duration
+from partita.errors import EvaluationFailed, InvalidInput
 
 from .params import read_params, read_point
 from .program import Program, Template, argument, read_template
-from .shared import INTERRUPTED, REFUSED, unheard
+from .shared import (
+    FAILED,
+    INTERRUPTED,
+    add_model_options,
+    finite,
+    guarded,
+    read_model,
+    read_plot,
+    say,
+)
 
 if TYPE_CHECKING:
-    from partita.model.kernels import Matern
     from partita.optimize.result import Result
 
 NAMES = ("minimize", "maximize")
-#: Exit code when no evaluation gave a value, or so many failed that the run was given up.
-FAILED = 1
 #: Statuses of a result, see `partita.optimize.result.Result`.
 STATUS_DONE, STATUS_INTERRUPTED = 0, 4
 #: Programs at once, at most: more are surely a slip.
 MOST_JOBS = 1000
+#: What ends a run early, with what it has: Ctrl-C, a request to end, a terminal that is closed.
+INTERRUPTS = ("SIGINT", "SIGTERM", "SIGHUP")
+#: What stands behind the bounds, by a result's guarantee.
+MEANING = {
+    "proven": "proven, given what you stated",
+    "published": "as published",
+    "calibrated": "estimated, by a model fitted to the values",
+    "bayesian": "estimated, by the model given",
+    "none": "none: this policy gives none",
+}
 
 _USAGE = """partita {name} --param NAME:LOW:HIGH [--param ...] --evals N [options]
                         -- PROGRAM [ARGUMENT ...]"""
@@ -48,7 +61,7 @@ example: partita minimize --param lr:1e-4:1e-1:log --param depth:1:12:int --eval
            -- ./train.sh --rate={lr} {depth}"""
 
 
-def add_parsers(commands: Any) -> None:
+def add_parser(commands: Any) -> None:
     """Add the commands to those of a parser, as `add_subparsers` returned them."""
     for name in NAMES:
         parser = commands.add_parser(
@@ -67,11 +80,9 @@ def add_parsers(commands: Any) -> None:
 def _add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--param", action="append", default=[], metavar="NAME:...", help="one for each; see below")
-    add("--evals", type=int, metavar="N", help="stop after so many values")
-    add(
-        "--seconds", type=float, metavar="S", help="stop after so many seconds, whatever is running"
-    )
-    add("--tolerance", type=float, metavar="E", help="stop once the certificate is at most this")
+    add("--evals", type=int, metavar="N", help="stop after N values")
+    add("--seconds", type=float, metavar="S", help="stop after S seconds, whatever is running")
+    add("--tolerance", type=float, metavar="E", help="stop once the certificate is at most E")
     add(
         "--x0",
         action="append",
@@ -82,11 +93,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add("--jobs", type=int, default=1, metavar="N", help="programs at once (1)")
     add("--timeout", type=float, metavar="S", help="end a program that takes longer, as failed")
     add("--seed", type=int, default=0, metavar="N", help="same seed and values, same arguments (0)")
-    add("--policy", metavar="NAME", help="one of `partita policies` instead of the calibrated one")
-    add("--norm-bound", type=float, metavar="B", help="with the next two: proven bounds")
-    add("--noise", type=float, metavar="L", help="noise is L-sub-Gaussian: its deviation, or more")
-    add("--kernel", metavar="NU:LENGTHSCALE", help="a Matérn kernel, such as 1.5:0.2")
-    add("--delta", type=float, default=0.1, metavar="P", help="chance that a bound fails (0.1)")
+    add_model_options(parser)
     add("--study", metavar="FILE", help="keep the run in a file: the same command resumes it")
     add("--plot", metavar="FILE", help="draw the result into a .png, .svg or .pdf file")
     add("--json", action="store_true", help="print the result as JSON")
@@ -113,43 +120,26 @@ def _joined(ours: Sequence[str]) -> list[str]:
     return joined
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run the command; its exit code. Errors are one line on stderr."""
-    log = logging.getLogger("partita.running")
-    level = log.level
-    log.setLevel(logging.ERROR)  # failures are told at the end
-    try:
-        return _optimise(options)
-    except KeyboardInterrupt:
-        return _nothing("stopped before any evaluation was done.", INTERRUPTED)
-    except PartitaError as error:
-        return _nothing(" ".join(str(error).split()), REFUSED)
-    except BrokenPipeError:
-        return unheard()
-    except OSError as error:
-        return _nothing(f"{error.filename or 'the result'}: {error.strerror or error}.", FAILED)
-    finally:
-        log.setLevel(level)
+# -- running ---------------------------------------------------------------------------------------
 
 
 def _optimise(options: argparse.Namespace) -> int:
+    """Run the program as often as it takes, and print the result."""
     from partita.optimize.interrupts import as_ctrl_c
 
     spec, template = _read(options)
-    plot = None if options.plot is None else check_plot(options.plot)
-    program = Program(template, options.timeout)
+    plot = read_plot(options.plot)
     try:
-        with _handling(("SIGTERM", "SIGHUP"), as_ctrl_c, only_default=True):
-            result = _run(options, spec, program)
+        with _handling(("SIGTERM", "SIGHUP"), as_ctrl_c, only_default=True), _failures_untold():
+            result = _result(options, spec, Program(template, options.timeout))
     except EvaluationFailed as error:
-        cause = error.__cause__
         why = "no evaluation was done in time."
-        if cause is not None:
-            why = f"every evaluation failed. The first: {_failure(cause)}"
+        if error.__cause__ is not None:
+            why = f"every evaluation failed. The first: {_failure(error.__cause__)}"
         if options.json:
             sys.stdout.write(_nothing_as_json(why, error, options))
             sys.stdout.flush()
-        return _nothing(why, FAILED)
+        return say(why, FAILED)
     interrupted = result.status == STATUS_INTERRUPTED
     if interrupted and sys.stderr.isatty():
         sys.stderr.write("\r\x1b[K")  # the ^C that a terminal shows
@@ -159,18 +149,16 @@ def _optimise(options: argparse.Namespace) -> int:
     sys.stdout.flush()
     if plot is not None:
         result.plot(plot)
-        sys.stderr.write(f"partita: drawn in {plot}\n")
+        say(f"drawn in {plot}")
     if interrupted:
         return INTERRUPTED
     return 0 if result.success else FAILED
 
 
-def _nothing(why: str, code: int) -> int:
-    sys.stderr.write(f"partita: {why}\n")
-    return code
+run = guarded(_optimise, stopped="stopped before any evaluation was done.", broken=FAILED)
 
 
-def _run(options: argparse.Namespace, spec: Mapping[str, Any], program: Program) -> Result:
+def _result(options: argparse.Namespace, spec: Mapping[str, Any], program: Program) -> Result:
     from concurrent.futures import ThreadPoolExecutor
 
     from partita.front import maximize, minimize
@@ -187,7 +175,6 @@ def _run(options: argparse.Namespace, spec: Mapping[str, Any], program: Program)
             tolerance=options.tolerance,
             x0=[read_point(text, spec) for text in options.x0] or None,
             seed=options.seed,
-            policy=options.policy,
             **read_model(options),
             executor=pool,
             in_flight=options.jobs,
@@ -195,18 +182,14 @@ def _run(options: argparse.Namespace, spec: Mapping[str, Any], program: Program)
             study=options.study,
         )
     finally:
-        with _handling(_INTERRUPTS, signal.SIG_IGN):  # an impatient second Ctrl-C loses nothing
+        with _handling(INTERRUPTS, signal.SIG_IGN):  # an impatient second Ctrl-C loses nothing
             program.stop()
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-#: What ends a run early, with what it has: Ctrl-C, a request to end, a terminal that is closed.
-_INTERRUPTS = ("SIGINT", "SIGTERM", "SIGHUP")
-
-
 @contextlib.contextmanager
 def _handling(names: Sequence[str], handler: Any, only_default: bool = False) -> Iterator[None]:
-    """Let a handler take certain signals; none outside the main thread, where that is no use.
+    """Let a handler take certain signals, if this is the main thread: elsewhere it is no use.
 
     With `only_default`, signals that somebody ignores or handles (nohup, for one) stay as they are.
     """
@@ -222,7 +205,16 @@ def _handling(names: Sequence[str], handler: Any, only_default: bool = False) ->
             signal.signal(number, earlier)
 
 
-# -- reading ---------------------------------------------------------------------------------------
+@contextlib.contextmanager
+def _failures_untold() -> Iterator[None]:
+    """Keep the log from telling of evaluations that fail: the result does at the end."""
+    log = logging.getLogger("partita.optimize")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 def _read(options: argparse.Namespace) -> tuple[dict[str, Any], Template]:
@@ -249,92 +241,37 @@ def _read(options: argparse.Namespace) -> tuple[dict[str, Any], Template]:
     return spec, template
 
 
-def read_model(options: argparse.Namespace) -> dict[str, Any]:
-    """What the options say of the function: norm, noise, kernel and delta."""
-    from partita.model.noise import SubGaussian
-
-    return {
-        "norm_bound": options.norm_bound,
-        "noise": None if options.noise is None else SubGaussian(options.noise),
-        "kernel": None if options.kernel is None else read_kernel(options.kernel),
-        "delta": options.delta,
-    }
-
-
-def read_kernel(text: str) -> Matern:
-    """The kernel that --kernel names."""
-    from partita.model.kernels import Matern
-
-    try:
-        nu, lengthscale = map(float, text.split(":"))
-    except ValueError:
-        raise InvalidInput(f"--kernel {text}: give NU:LENGTHSCALE, such as 1.5:0.2.") from None
-    return Matern(nu=nu, lengthscale=lengthscale)
-
-
-def check_plot(text: str) -> Path:
-    """The file a plot goes to, refused now if it could not be written at the end of a long run."""
-    from partita._optional import require
-
-    require("matplotlib")
-    path = Path(text)
-    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise InvalidInput(f"--plot {text}: give a name that ends in .png, .svg or .pdf.")
-    if not path.parent.is_dir():
-        raise InvalidInput(f"--plot {text}: there is no folder {path.parent}.")
-    return path
-
-
 # -- printing --------------------------------------------------------------------------------------
 
 
 def _as_text(result: Result, options: argparse.Namespace, template: Template) -> str:
     """The result for a reader: what was run, the parameters, the value there, the next command."""
-    from partita._text import duration
-
     failed = f", {result.nfail:,} failed" if result.nfail else ""
+    # Why the run ended, if not because all evaluations were made.
+    why = f" {result.message.partition('. ')[0].rstrip('.')}."
     width = max(*map(len, result.params), len("certificate"))
     rows = [
         *((name, _short(value)) for name, value in result.params.items()),
         ("", ""),
-        ("value", _value(result)),
+        ("value", bounded(result.fun, result.lower, result.upper)),
         ("certificate", _certificate(result.certificate, options.direction)),
-        ("bounds", _MEANING.get(result.guarantee, result.guarantee)),
+        ("bounds", MEANING.get(result.guarantee, result.guarantee)),
     ]
-    lines = [f"{result.nfev:,} evaluations{failed}, {duration(result.seconds)}.{_why(result)}", ""]
-    lines += [f"  {name:<{width}}  {text}".rstrip() for name, text in rows]
+    lines = [
+        f"{result.nfev:,} evaluations{failed}, {duration(result.seconds)}."
+        f"{'' if result.status == STATUS_DONE else why}",
+        "",
+        *(f"  {name:<{width}}  {text}".rstrip() for name, text in rows),
+    ]
     if result.errors:
         lines += ["", f"first failure: {_failure(result.errors[0])}"]
     lines += ["", "to run it there:", f"  {shlex.join(template.fill(result.params))}", ""]
     return "\n".join(lines)
 
 
-def _why(result: Result) -> str:
-    """Why the run ended, if not because all evaluations were made."""
-    return (
-        "" if result.status == STATUS_DONE else f" {result.message.partition('. ')[0].rstrip('.')}."
-    )
-
-
-def _failure(error: BaseException | None) -> str:
+def _failure(error: BaseException) -> str:
     command = shlex.join(getattr(error, "command", ()))
     return f"{error}\n  {command}" if command else str(error)
-
-
-#: What stands behind the bounds, by a result's guarantee.
-_MEANING = {
-    "proven": "proven, given what you stated",
-    "published": "as published",
-    "calibrated": "estimated, by a model fitted to the values",
-    "bayesian": "estimated, by the model given",
-    "none": "none: this policy gives none",
-}
-
-
-def _value(result: Result) -> str:
-    if not math.isfinite(result.upper - result.lower):
-        return f"{result.fun:.6g}"
-    return f"{result.fun:.6g}, between {result.lower:.6g} and {result.upper:.6g}"
 
 
 def _certificate(value: float, direction: str) -> str:
@@ -370,41 +307,20 @@ def _as_json(result: Result, options: argparse.Namespace, template: Template) ->
 
 def _nothing_as_json(why: str, error: EvaluationFailed, options: argparse.Namespace) -> str:
     """The same for a run without any value: no answer, and why."""
+    unknown = ("params", "value", "lower", "upper", "certificate", "guarantee")
     return _json(
         options,
+        **dict.fromkeys(unknown),
         evaluations=0,
         failed=error.nfail,
+        seconds=None,
         success=False,
         message=why[0].upper() + why[1:],
         errors=[str(reason) for reason in error.errors],
+        command=None,
     )
 
 
-#: The fields of the JSON object, in their order.
-_FIELDS = (
-    "direction",
-    "params",
-    "value",
-    "lower",
-    "upper",
-    "certificate",
-    "guarantee",
-    "evaluations",
-    "failed",
-    "seconds",
-    "success",
-    "message",
-    "errors",
-    "command",
-    "seed",
-)
-
-
-def _json(options: argparse.Namespace, **known: object) -> str:
-    known |= {"direction": options.direction, "seed": options.seed}
-    fields = {name: _finite(known.get(name)) for name in _FIELDS}
-    return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
-
-
-def _finite(value: object) -> object:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _json(options: argparse.Namespace, **fields: object) -> str:
+    content = finite({"direction": options.direction, **fields, "seed": options.seed})
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"

@@ -1,7 +1,4 @@
-"""`partita reproduce`: the paper's table and figures from the command line.
-
-Nothing heavy is imported before a command runs.
-"""
+"""`partita reproduce`: the paper's table and figures."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
+from partita._text import listed
 from partita.errors import InvalidInput
 
 from .shared import INTERRUPTED, add_running_options, guarded
@@ -49,12 +47,10 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
+@guarded
 def run(options: argparse.Namespace) -> int:
-    """Run the command; its exit code. Errors are one line on stderr."""
-    return guarded(_reproduce, options)
-
-
-def _reproduce(options: argparse.Namespace) -> int:
+    """Make the runs, and write the tables and figures."""
+    from partita._optional import require
     from partita.experiments import paper
     from partita.experiments.folder import Folder
     from partita.experiments.parallel import check_backend, run_many
@@ -63,7 +59,7 @@ def _reproduce(options: argparse.Namespace) -> int:
     experiments, plan = _read(options)
     check_backend(options.backend)
     if experiments != ["table1"]:
-        _check_matplotlib()
+        require("matplotlib")
     folder = Folder(options.out)
     folder.claim(experiments, plan)
     wanted = dict.fromkeys(task for name in experiments for task in paper.tasks(name, plan))
@@ -96,10 +92,10 @@ def _read(options: argparse.Namespace) -> tuple[list[str], Plan]:
     """Experiments and how they are made, or an error."""
     from partita.experiments import paper
 
-    known = (*paper.EXPERIMENTS, "all")
-    if options.experiment not in known:
+    choices = (*paper.EXPERIMENTS, "all")
+    if options.experiment not in choices:
         raise InvalidInput(
-            f"experiment {options.experiment!r} is unknown: give {', '.join(known[:-1])} or all."
+            f"experiment {options.experiment!r} is unknown: give {listed(choices, 'or')}."
         )
     experiments = list(paper.EXPERIMENTS) if options.experiment == "all" else [options.experiment]
     if options.dims is not None and "table1" not in experiments:
@@ -115,12 +111,6 @@ def _read(options: argparse.Namespace) -> tuple[list[str], Plan]:
         quick=options.quick,
     )
     return experiments, plan
-
-
-def _check_matplotlib() -> None:
-    from partita._optional import require
-
-    require("matplotlib")
 
 
 def _write(experiment: str, plan: Plan, traces: dict[Task, Trace], folder: Folder) -> None:
@@ -140,4 +130,4 @@ def _write(experiment: str, plan: Plan, traces: dict[Task, Trace], folder: Folde
         of_functions = {k: [traces[t] for t in group] for k, group in paper.figure2(plan).items()}
         files = figures.figure2(plan, of_functions)
     paths = [folder.write(f"{experiment}.{kind}", content) for kind, content in files.items()]
-    sys.stdout.write(f"{experiment} written to {' and '.join(map(str, paths))}\n")
+    sys.stdout.write(f"{experiment} written to {listed(paths)}\n")

@@ -1,46 +1,102 @@
-"""What the commands share: exit codes, errors as one line, options."""
+"""What the commands share: exit codes, errors as one line, options of several commands."""
 
 from __future__ import annotations
 
 import argparse
+import functools
+import math
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from partita.errors import PartitaError
+from partita.errors import InvalidInput, PartitaError
 
-#: Exit codes: bad input, and what shells use for Ctrl-C.
-REFUSED, INTERRUPTED = 2, 130
+if TYPE_CHECKING:
+    from partita.study.study import Study
 
+#: Exit codes: no answer, bad input, and what shells use for Ctrl-C.
+FAILED, REFUSED, INTERRUPTED = 1, 2, 130
 
-def guarded(command: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
-    """Run a command; its exit code. Errors are one line on stderr."""
-    try:
-        return command(options)
-    except KeyboardInterrupt:
-        sys.stderr.write("partita: stopped before anything was run.\n")
-        return INTERRUPTED
-    except PartitaError as error:
-        return _refuse(str(error))
-    except BrokenPipeError:
-        return unheard()
-    except OSError as error:
-        return _refuse(f"{error.filename or options.out}: {error.strerror or error}.")
+Command = Callable[[argparse.Namespace], int]
 
 
-def unheard() -> int:
-    """The exit code once whoever read our output has gone: nobody is left to tell."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 1
+def guarded(
+    command: Command,
+    *,
+    stopped: str = "stopped before anything was run.",
+    broken: int = REFUSED,
+) -> Command:
+    """A command whose errors are one line on stderr.
+
+    Parameters
+    ----------
+    command
+        Returns its exit code.
+    stopped
+        What to say after Ctrl-C.
+    broken
+        The exit code after an error of the operating system.
+    """
+
+    @functools.wraps(command)
+    def run(options: argparse.Namespace) -> int:
+        try:
+            return command(options)
+        except KeyboardInterrupt:
+            return say(stopped, INTERRUPTED)
+        except PartitaError as error:
+            return say(" ".join(str(error).split()), REFUSED)
+        except BrokenPipeError:
+            # Whoever read our output has gone, and nobody is left to tell.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return FAILED
+        except OSError as error:
+            what = error.filename or getattr(options, "out", None) or "the result"
+            return say(f"{what}: {error.strerror or error}.", broken)
+
+    return run
 
 
-def _refuse(message: str) -> int:
-    sys.stderr.write(f"partita: {' '.join(message.split())}\n")
-    return REFUSED
+def say(message: str, code: int = 0) -> int:
+    """Write a message to stderr, and return an exit code."""
+    sys.stderr.write(f"partita: {message}\n")
+    return code
+
+
+def finite(value: Any) -> Any:
+    """The same value, with None for NaN and infinities, which JSON does not have."""
+    if isinstance(value, dict):
+        return {name: finite(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return list(map(finite, value))
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# -- studies ---------------------------------------------------------------------------------------
+
+
+def add_study_command(commands: Any, name: str, text: str, run: Command) -> argparse.ArgumentParser:
+    """Add a command that works on the file of a study; its parser."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
+    parser.add_argument("file", metavar="FILE", help="of the study, such as tune.db")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def opened(options: argparse.Namespace) -> Study:
+    """The study whose file the options name."""
+    from partita.study.study import Study
+
+    return Study.open(options.file)
+
+
+# -- options ---------------------------------------------------------------------------------------
 
 
 def add_running_options(parser: argparse.ArgumentParser, out: str) -> None:
-    """Options of every command that makes runs: how, and the folder they are kept in."""
+    """Add the options of commands that make runs: how, and the folder they are kept in."""
     parser.add_argument("--jobs", type=int, metavar="N", help="runs at once (one a core)")
     parser.add_argument(
         "--backend",
@@ -50,3 +106,51 @@ def add_running_options(parser: argparse.ArgumentParser, out: str) -> None:
         "cluster (DASK_SCHEDULER_ADDRESS or RAY_ADDRESS says which)",
     )
     parser.add_argument("--out", default=out, metavar="DIR", help=f"folder of the results ({out})")
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say who plays, and what is known of the function."""
+    add = parser.add_argument
+    add("--policy", metavar="NAME", help="one of `partita policies` instead of the calibrated one")
+    add("--norm-bound", type=float, metavar="B", help="with the next two: proven bounds")
+    add("--noise", type=float, metavar="L", help="noise is L-sub-Gaussian: its deviation, or more")
+    add("--kernel", metavar="NU:LENGTHSCALE", help="a Matérn kernel, such as 1.5:0.2")
+    add("--delta", type=float, default=0.1, metavar="P", help="chance that a bound fails (0.1)")
+
+
+def read_model(options: argparse.Namespace) -> dict[str, Any]:
+    """What the options say of the policy and the function, by the names that Python has for it."""
+    from partita.model.kernels import Matern
+    from partita.model.noise import SubGaussian
+
+    kernel = None
+    if options.kernel is not None:
+        try:
+            nu, lengthscale = map(float, options.kernel.split(":"))
+        except ValueError:
+            raise InvalidInput(
+                f"--kernel {options.kernel}: give NU:LENGTHSCALE, such as 1.5:0.2."
+            ) from None
+        kernel = Matern(nu=nu, lengthscale=lengthscale)
+    return {
+        "policy": options.policy,
+        "norm_bound": options.norm_bound,
+        "noise": None if options.noise is None else SubGaussian(options.noise),
+        "kernel": kernel,
+        "delta": options.delta,
+    }
+
+
+def read_plot(text: str | None) -> Path | None:
+    """The file of --plot, refused now if it could not be written at the end of a long run."""
+    if text is None:
+        return None
+    from partita._optional import require
+
+    require("matplotlib")
+    path = Path(text)
+    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise InvalidInput(f"--plot {text}: give a name that ends in .png, .svg or .pdf.")
+    if not path.parent.is_dir():
+        raise InvalidInput(f"--plot {text}: there is no folder {path.parent}.")
+    return path

@@ -1,7 +1,4 @@
-"""`partita theory`: tables and a figure of what is proven, from the command line.
-
-Nothing heavy is imported before a command runs.
-"""
+"""`partita theory`: tables and a figure of what is proven."""
 
 from __future__ import annotations
 
@@ -12,6 +9,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from partita._optional import require
+from partita._text import aligned, listed
 from partita.errors import InvalidInput
 
 from .shared import guarded
@@ -58,12 +57,9 @@ def add_parser(commands: Any) -> None:
     )
 
 
+@guarded
 def run(options: argparse.Namespace) -> int:
-    """Run the command; its exit code. Errors are one line on stderr."""
-    return guarded(_write, options)
-
-
-def _write(options: argparse.Namespace) -> int:
+    """Print a table, or draw the figure."""
     if options.part == "plot":
         text = _plot(options)
     elif options.part == "table":
@@ -144,13 +140,11 @@ def _number(value: Fraction, exact: bool) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
-    from partita._text import aligned
-
     return "\n".join(aligned(rows)) + "\n"
 
 
 def _plot(options: argparse.Namespace) -> str:
-    """Draw the figure and write its files; says where they are."""
+    """Draw the figure and write its files; a line that says where they are."""
     path = Path(options.out)
     kinds = [path.suffix[1:].lower()] if path.suffix else ["png", "svg"]
     if not path.name or kinds[0] not in {"png", "svg"}:
@@ -158,8 +152,6 @@ def _plot(options: argparse.Namespace) -> str:
             f"--out {options.out}: give a file that ends in .png or .svg, or has no ending."
         )
     nu_max = smoothness(options.nu_max)
-
-    from partita._optional import require
 
     require("matplotlib")
     from partita.theory.figure import draw
@@ -170,4 +162,4 @@ def _plot(options: argparse.Namespace) -> str:
         target = path if path.suffix else path.with_name(f"{path.name}.{kind}")
         target.write_bytes(files[kind])
         written.append(str(target))
-    return f"written to {' and '.join(written)}\n"
+    return f"written to {listed(written)}\n"

@@ -1,0 +1,55 @@
+"""`partita ask`: the next trials of a study."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
+
+from partita.errors import InvalidInput
+
+from .program import argument
+from .shared import add_study_command, guarded, opened
+
+if TYPE_CHECKING:
+    from partita.optimize.optimizer import Trial
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to those of a parser, as `add_subparsers` returned them."""
+    text = "the next trial of a study: its number and parameters"
+    parser = add_study_command(commands, "ask", text, run)
+    parser.add_argument("--count", type=int, default=1, metavar="N", help="number of trials (1)")
+    parser.add_argument("--json", action="store_true", help="a JSON object a line")
+
+
+@guarded
+def run(options: argparse.Namespace) -> int:
+    """Print the next trials, a line each."""
+    if options.count < 1:
+        raise InvalidInput(f"--count {options.count}: give a whole number of at least 1")
+    with opened(options) as study:
+        for _ in range(options.count):
+            trial = study.ask()
+            sys.stdout.write(_as_json(trial) if options.json else _as_words(trial))
+            sys.stdout.flush()
+    return 0
+
+
+def _as_words(trial: Trial) -> str:
+    """A trial on a line: its number, then name=value, as a shell would read them."""
+    params = trial.params
+    pairs = params if isinstance(params, dict) else _by_place(params)
+    words = [str(trial.number), *(f"{name}={argument(value)}" for name, value in pairs.items())]
+    return " ".join(map(shlex.quote, words)) + "\n"
+
+
+def _as_json(trial: Trial) -> str:
+    from partita.study.state import params_json
+
+    return f'{{"number": {trial.number}, "params": {params_json(trial.params)}}}\n'
+
+
+def _by_place(x: Any) -> dict[str, float]:
+    return {f"x{i}": value for i, value in enumerate(x.tolist())}

@@ -1,0 +1,23 @@
+"""`partita cancel`: give up a trial."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from .shared import add_study_command, guarded, opened
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to those of a parser, as `add_subparsers` returned them."""
+    text = "give up a trial, whose evaluation failed"
+    parser = add_study_command(commands, "cancel", text, run)
+    parser.add_argument("number", type=int, help="of the trial, as ask printed it")
+
+
+@guarded
+def run(options: argparse.Namespace) -> int:
+    """Cancel the trial."""
+    with opened(options) as study:
+        study.cancel(options.number)
+    return 0

@@ -1,0 +1,30 @@
+"""`partita export`: all trials of a study as a table."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from .shared import add_study_command, guarded, opened
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to those of a parser, as `add_subparsers` returned them."""
+    parser = add_study_command(commands, "export", "all trials of a study as a table", run)
+    parser.add_argument(
+        "out", metavar="OUT", help="a .csv or .parquet file, or - for CSV on stdout"
+    )
+
+
+@guarded
+def run(options: argparse.Namespace) -> int:
+    """Write the table."""
+    from partita.study.export import export, write_csv
+
+    with opened(options) as study:
+        if options.out == "-":
+            write_csv(study, sys.stdout)
+        else:
+            export(study, options.out)
+    return 0

@@ -1,0 +1,81 @@
+"""`partita show`: what a study knows."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from typing import Any
+
+from partita._text import bounded, params_text
+from partita.errors import InvalidInput
+
+from .shared import add_study_command, guarded, opened, read_plot, say
+
+#: Cells, and steps of progress, that the text has: the JSON has more.
+CELLS, STEPS = 5, 8
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to those of a parser, as `add_subparsers` returned them."""
+    text = "what a study knows: the answer, progress, cells"
+    parser = add_study_command(commands, "show", text, run)
+    parser.add_argument("--json", action="store_true", help="as one JSON object")
+    parser.add_argument("--plot", metavar="IMAGE", help="draw it into a .png, .svg or .pdf file")
+
+
+@guarded
+def run(options: argparse.Namespace) -> int:
+    """Print what is known, and draw it."""
+    from .summary import as_result, summary
+
+    plot = read_plot(options.plot)
+    with opened(options) as study:
+        shown = summary(study)
+        text = json.dumps(shown, indent=2, ensure_ascii=False) + "\n"
+        sys.stdout.write(text if options.json else _as_text(shown))
+        sys.stdout.flush()
+        if plot is not None:
+            if not shown["evaluations"]:
+                raise InvalidInput("--plot: nothing has been told yet, so there is nothing to draw")
+            as_result(study).plot(plot)
+            say(f"drawn in {plot}")
+    return 0
+
+
+def _as_text(shown: dict[str, Any]) -> str:
+    """The summary for a reader."""
+    states = [f"{shown['evaluations']:,} evaluations"]
+    states += [f"{shown[k]:,} {k}" for k in ("pending", "failed", "expired") if shown[k]]
+    lines = [
+        f"{shown['study']}: {shown['direction']}, {shown['policy']}",
+        ", ".join(states),
+        "",
+        *(f"  {line}" for line in shown["space"]),
+    ]
+    if shown["params"] is None:
+        return "\n".join([*lines, "", "nothing has been told yet", ""])
+    lines += ["", "recommended", f"  {params_text(shown['params'])}", f"  value {_value(shown)}"]
+    if shown["certificate"] is not None:
+        lines.append(f"  certificate {shown['certificate']:.4g}: nowhere is it better by more")
+    lines += ["", "best candidates (posterior mean, bounds, evaluations)"]
+    lines += [
+        f"  {_value(row)}, {row['evaluations']} ×: {params_text(row['params'])}"
+        for row in shown["best"]
+    ]
+    lines += ["", "progress (evaluations, value at the best point, certificate)"]
+    for row in shown["progress"][-STEPS:]:
+        bound = row["certificate"]
+        note = "" if bound is None or not math.isfinite(bound) else f", certificate {bound:.4g}"
+        lines.append(f"  {row['evaluations']:>9,}  {_value(row)}{note}")
+    if shown["cells"]:
+        lines += ["", "most played cells of the unit cube (corners, evaluations)"]
+    for cell in shown["cells"][:CELLS]:
+        low, high = (", ".join(f"{v:.4g}" for v in cell[k]) for k in ("lower", "upper"))
+        lines.append(f"  [{low}] to [{high}], {cell['evaluations']:,}")
+    return "\n".join([*lines, ""])
+
+
+def _value(row: dict[str, Any]) -> str:
+    return bounded(row["value"], row["lower"], row["upper"])
