@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from decimal import Decimal
 
 from partita.errors import InvalidInput
 
@@ -123,11 +122,11 @@ def _range(text: str, low: str, high: str, *others: str) -> tuple[Number | str, 
 
 
 def _check_step(text: str, low: Number, high: Number, step: Number) -> None:
-    from partita.space.parameters import steps_between
+    from partita.space.decimals import decimal_span, steps_between
 
     if steps_between(low, high, step) < 1:
-        span = float(Decimal(repr(high)) - Decimal(repr(low)))
-        raise _refused(text, f"the step must be above 0 and at most {span:g}")
+        most = float(decimal_span(low, high))
+        raise _refused(text, f"the step must be above 0 and at most {most:g}")
 
 
 def _number(text: str, word: str) -> Number:

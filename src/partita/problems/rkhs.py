@@ -68,14 +68,14 @@ class RKHSFunction:
         values = self(starts)
         best = float(values.max())
         for i in np.argsort(values)[::-1][:16]:
-            found = minimize(
+            improved = minimize(
                 lambda x: -float(self(x[None, :])[0]),
                 starts[i],
                 method="L-BFGS-B",
                 bounds=[(0.0, 1.0)] * self.dim,
                 options={"ftol": 1e-15, "gtol": 1e-10},
             )
-            best = max(best, -float(found.fun))
+            best = max(best, -float(improved.fun))
         return best
 
     def __call__(self, points: npt.ArrayLike) -> FloatArray:

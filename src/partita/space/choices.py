@@ -47,12 +47,12 @@ class Categorical:
 
     @property
     def size(self) -> int:
-        """How many values it has."""
+        """The number of choices."""
         return len(self.choices)
 
     @property
     def width(self) -> int:
-        """Coordinates: none for one choice, one for two, else one each."""
+        """The number of coordinates: none for one choice, one for two, else one each."""
         return len(self.choices) if len(self.choices) > 2 else len(self.choices) - 1
 
     def decode(self, coordinates: list[float]) -> Any:
@@ -62,7 +62,7 @@ class Categorical:
         return self.choices[coordinates.index(max(coordinates))]
 
     def encode(self, value: Any, name: str) -> list[float]:
-        """Its coordinates."""
+        """The coordinates of a choice."""
         return [float(x) for x in self.grid()[self.number(value, name)]]
 
     def number(self, value: Any, name: str) -> int:
@@ -98,11 +98,11 @@ class Categorical:
         return np.arange(float(self.size))[:, None][:, : self.width]
 
     def spec(self) -> Any:
-        """What makes it, as JSON would have it."""
+        """What `specs` reads as this parameter, as JSON has it."""
         return {"choices": list(self.choices)}
 
     def describe(self) -> str:
-        """It in words."""
+        """The choices for a reader."""
         if tuple(map(repr, self.choices)) == ("False", "True"):
             return "True or False"
         return f"one of {_some(self.choices)}"

@@ -19,17 +19,24 @@ from partita._checks import as_number
 from partita._types import FloatArray
 from partita.errors import InvalidInput
 
+from .decimals import (
+    TOLERANCE,
+    as_whole,
+    check_log,
+    check_range,
+    decimal_span,
+    plain,
+    rounded,
+    steps_between,
+)
+
 Generator = np.random.Generator
 
 #: Whole numbers up to this are exact as floats.
 MOST_VALUES = 2**53
-#: Rounding that is forgiven in a value, as a part of the parameter's range.
-TOLERANCE = 1e-9
 #: Values are rounded to decimals this fine, as a part of the largest, so that those a user gives
 #: come back as they were: twice what the arithmetic of a linear range, or of a logarithm, loses.
 FINENESS = 2.0**-48
-#: Powers of ten that floats have exactly.
-TENS = [float(10**n) for n in range(23)]
 #: A range has at least this many floating-point numbers in it.
 LEAST_FLOATS = 2.0**24
 
@@ -50,14 +57,14 @@ class Float:
         low, high = as_number(self.low), as_number(self.high)
         object.__setattr__(self, "low", low + 0.0)
         object.__setattr__(self, "high", high + 0.0)
-        _check_range(self, low, high)
+        check_range(self, low, high)
         if low == high:
             raise InvalidInput(
                 f"{self!r}: the bounds are equal. Leave the parameter out, or give [{low!r}], a "
                 "list of one choice"
             )
         if self.log:
-            _check_log(self, low)
+            check_log(self, low)
         if high - low < LEAST_FLOATS * math.ulp(max(-low, high)):
             raise InvalidInput(
                 f"{self!r}: the bounds are so close that floating point hardly resolves what lies "
@@ -77,9 +84,9 @@ class Float:
         if self.log:
             low, high = self._logs
             value = math.exp((1.0 - u) * low + u * high)
-            value = _rounded(value, self._digits - 1 - math.floor(math.log10(value)))
+            value = rounded(value, self._digits - 1 - math.floor(math.log10(value)))
         else:
-            value = _rounded(self.low + u * (self.high - self.low), self._digits)
+            value = rounded(self.low + u * (self.high - self.low), self._digits)
         return min(max(value, self.low), self.high)
 
     @cached_property
@@ -88,14 +95,14 @@ class Float:
 
     @cached_property
     def _digits(self) -> int:
-        """Digits that the arithmetic keeps: all told for a logarithm, else after the point."""
+        """The digits that the arithmetic keeps: significant ones if `log`, else after the point."""
         largest = max(abs(self.low), abs(self.high))
         if self.log:
             largest = max(*map(abs, self._logs), 1.0)
         return math.floor(-math.log10(FINENESS) - math.log10(largest))
 
     def encode(self, value: Any, name: str) -> list[float]:
-        """Its coordinate; rounding of 1e−9 beyond a bound is forgiven."""
+        """The coordinate of a value; rounding of 1e−9 beyond a bound is forgiven."""
         number = as_number(plain(value))
         u = math.nan
         if math.isfinite(number) and not (self.log and number <= 0.0):
@@ -123,15 +130,15 @@ class Float:
         return rows + scale * random.standard_normal(rows.shape)
 
     def grid(self) -> FloatArray:
-        """Not finite: never called."""
+        """Refuse: a range of real numbers has no list of values."""
         raise AssertionError("a float has no list of values")
 
     def spec(self) -> Any:
-        """What makes it, as JSON would have it."""
+        """What `specs` reads as this parameter, as JSON has it."""
         return [self.low, self.high, *(["log"] if self.log else [])]
 
     def describe(self) -> str:
-        """It in words."""
+        """The range for a reader."""
         return f"{self.low:g} to {self.high:g}" + ", log" * self.log
 
 
@@ -149,14 +156,14 @@ class Integer:
 
     def __post_init__(self) -> None:
         """Refuse bounds that enclose nothing."""
-        numbers = [_whole(self, value) for value in (self.low, self.high, self.step)]
+        numbers = [as_whole(self, value) for value in (self.low, self.high, self.step)]
         low, high, step = numbers
         if low > high:
             raise InvalidInput(f"{self!r}: the bounds are reversed. Exchange them")
         if step < 1:
             raise InvalidInput(f"{self!r}: give a step of at least 1")
         if self.log:
-            _check_log(self, low)
+            check_log(self, low)
             if step != 1:
                 raise InvalidInput(f"{self!r}: give a step or log, not both")
         if max(-low, high) > MOST_VALUES:
@@ -167,7 +174,7 @@ class Integer:
 
     @property
     def size(self) -> int:
-        """How many values it has."""
+        """The number of values."""
         return (self.high - self.low) // self.step + 1
 
     @property
@@ -184,7 +191,7 @@ class Integer:
         return self.low + self.step * round(min(max(coordinates[0], 0.0), 1.0) * (self.size - 1))
 
     def encode(self, value: Any, name: str) -> list[float]:
-        """Its coordinate."""
+        """The coordinate of a value."""
         number = as_number(plain(value))
         if not (self.low <= number <= self.high and (number - self.low) % self.step == 0):
             by = f" in steps of {self.step}" if self.step > 1 else ""
@@ -230,7 +237,7 @@ class Integer:
         return np.clip((np.log(values) - low) / (high - low), 0.0, 1.0)
 
     def _log_value(self, u: float) -> int:
-        """The value whose coordinate is nearest: `_log_values` of one number, but quicker."""
+        """The value whose coordinate is nearest to u: `_log_values` of one number, but quicker."""
         low, span = math.log(self.low), math.log(self.high) - math.log(self.low)
         below = min(max(math.floor(math.exp(low + u * span)), self.low), self.high)
         above = min(below + 1, self.high)
@@ -254,12 +261,12 @@ class Integer:
         return np.arange(self.size)[:, None] / (self.size - 1)
 
     def spec(self) -> Any:
-        """What makes it, as JSON would have it."""
+        """What `specs` reads as this parameter, as JSON has it."""
         words = ["int"] + ["log"] * self.log
         return [self.low, self.high, *([self.step] if self.step > 1 else []), *words]
 
     def describe(self) -> str:
-        """It in words."""
+        """The range for a reader."""
         by = f" by {self.step}" if self.step > 1 else ""
         return f"{self.low} to {self.high}{by}, int" + ", log" * self.log
 
@@ -281,12 +288,12 @@ class Stepped:
     def __post_init__(self) -> None:
         """Refuse bounds and steps that make no list of values."""
         low, high, step = as_number(self.low), as_number(self.high), as_number(self.step)
-        _check_range(self, low, high)
+        check_range(self, low, high)
         if step > 0.0 and (high - low) / step >= MOST_VALUES:
             raise InvalidInput(f"{self!r}: give a longer step, or none")
         if steps_between(low, high, step) < 1:
-            span = float(Decimal(repr(high)) - Decimal(repr(low)))
-            raise InvalidInput(f"{self!r}: give a positive step of at most the range, {span:g}")
+            most = float(decimal_span(low, high))
+            raise InvalidInput(f"{self!r}: give a positive step of at most the range, {most:g}")
         object.__setattr__(self, "low", low + 0.0)
         object.__setattr__(self, "step", step)
         object.__setattr__(self, "high", high)
@@ -295,7 +302,7 @@ class Stepped:
 
     @cached_property
     def size(self) -> int:
-        """How many values it has."""
+        """The number of values."""
         return steps_between(self.low, self.high, self.step) + 1
 
     @cached_property
@@ -311,12 +318,12 @@ class Stepped:
         return self._value(round(min(max(coordinates[0], 0.0), 1.0) * (self.size - 1)))
 
     def encode(self, value: Any, name: str) -> list[float]:
-        """Its coordinate; rounding of 1e−9 of the range is forgiven."""
+        """The coordinate of a value; rounding of 1e−9 of the range is forgiven."""
         number = as_number(plain(value))
-        span = self.high - self.low
-        if self.low - TOLERANCE * span <= number <= self.high + TOLERANCE * span:
-            which = round((number - self.low) / span * (self.size - 1))
-            if abs(number - self._value(which)) <= TOLERANCE * span:
+        length = self.high - self.low
+        if self.low - TOLERANCE * length <= number <= self.high + TOLERANCE * length:
+            which = round((number - self.low) / length * (self.size - 1))
+            if abs(number - self._value(which)) <= TOLERANCE * length:
                 return [which / (self.size - 1)]
         raise InvalidInput(
             f"{name}={value!r}: give a number from {self.low!r} to {self.high!r} in steps of "
@@ -340,27 +347,15 @@ class Stepped:
         return np.arange(self.size)[:, None] / (self.size - 1)
 
     def spec(self) -> Any:
-        """What makes it, as JSON would have it."""
+        """What `specs` reads as this parameter, as JSON has it."""
         return [self.low, self.high, self.step]
 
     def describe(self) -> str:
-        """It in words."""
+        """The range for a reader."""
         return f"{self.low:g} to {self.high:g} by {self.step:g}"
 
 
 # -- shared ----------------------------------------------------------------------------------------
-
-
-def steps_between(low: float, high: float, step: float) -> int:
-    """The number of steps that fit between two bounds, in decimals; 0 unless the step is above 0.
-
-    The decimals are those that Python writes for the numbers. Rounding of 1e−9 of a step is
-    forgiven, so that bounds may be results of floating-point arithmetic.
-    """
-    if not 0.0 < step < math.inf:
-        return 0
-    steps = (Decimal(repr(high)) - Decimal(repr(low))) / Decimal(repr(step))
-    return int(steps + Decimal(TOLERANCE))
 
 
 def _nearest_step(rows: FloatArray, size: int) -> FloatArray:
@@ -376,46 +371,3 @@ def _stirred(random: Generator, rows: FloatArray, scale: FloatArray, size: int) 
 
 def _even_step(rows: FloatArray, size: int) -> FloatArray:
     return np.minimum(np.floor(np.clip(rows, 0.0, 1.0) * size), size - 1) / (size - 1)
-
-
-def _rounded(value: float, digits: int) -> float:
-    """The decimal number nearest to a value, with so many digits after the point.
-
-    `round`, but several times quicker where powers of ten are exact, as long as there are no more
-    than 15 digits in all.
-    """
-    if 0 <= digits < len(TENS):
-        return round(value * TENS[digits]) / TENS[digits]
-    try:
-        return round(value, digits)
-    except OverflowError:  # rounded up beyond the largest number there is
-        return value
-
-
-def plain(value: Any) -> Any:
-    """A number out of an array that holds only it."""
-    return value.item() if isinstance(value, np.ndarray | np.generic) and value.size == 1 else value
-
-
-def _check_range(parameter: object, low: float, high: float) -> None:
-    if not (math.isfinite(low) and math.isfinite(high)):
-        raise InvalidInput(f"{parameter!r}: give finite numbers as bounds")
-    if low > high:
-        raise InvalidInput(f"{parameter!r}: the bounds are reversed. Exchange them")
-    if not math.isfinite(high - low):
-        raise InvalidInput(f"{parameter!r}: the range overflows. Give bounds closer together")
-
-
-def _check_log(parameter: object, low: float) -> None:
-    if low <= 0:
-        raise InvalidInput(
-            f"{parameter!r}: a logarithmic range must begin above 0. Give a positive lower bound, "
-            "or leave log out"
-        )
-
-
-def _whole(parameter: object, value: Any) -> int:
-    number = as_number(plain(value))
-    if not math.isfinite(number) or number != int(number):
-        raise InvalidInput(f"{parameter!r}: {value!r} is not a whole number")
-    return int(plain(value))

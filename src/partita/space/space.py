@@ -5,6 +5,7 @@ Notation: D coordinates of the unit cube, k points as rows (k, D). Policies see 
 
 from __future__ import annotations
 
+import math
 import pickle
 import zlib
 from collections.abc import Callable, Mapping
@@ -13,14 +14,14 @@ from typing import Any, final
 
 import numpy as np
 
-from partita._checks import as_floats, as_number
+from partita._checks import as_floats
 from partita._types import BoolArray, FloatArray, IntArray
 from partita.errors import InvalidInput
-from partita.model.domains import Arms, Box, Grid
+from partita.model.domains import Arms, Grid
 
 from .choices import Categorical
 from .parameters import Float
-from .specs import Parameter, as_parameter
+from .specs import Parameter, Parts, as_parts
 
 #: What a function is given: keywords, or an array.
 Params = dict[str, Any] | FloatArray
@@ -28,7 +29,7 @@ Params = dict[str, Any] | FloatArray
 
 @final
 class Space:
-    """What may vary, and how it maps to the unit cube. It never changes.
+    """What may vary, and how it maps to the unit cube. A space never changes.
 
     Parameters
     ----------
@@ -56,25 +57,24 @@ class Space:
     constraint: Callable[..., Any] | None
 
     def __init__(self, spec: Any, feasible: Callable[..., Any] | None = None) -> None:
-        self.__dict__ |= as_space(spec, feasible).__dict__
+        if not isinstance(spec, Space):
+            self._set(as_parts(spec), feasible)
+            return
+        if feasible is not None and spec.constraint not in (None, feasible):
+            raise InvalidInput("the space has a constraint already: give feasible once")
+        self._set(spec._parts, spec.constraint if feasible is None else feasible)
 
-    def _set(
-        self,
-        names: tuple[str, ...] | None,
-        parameters: tuple[Parameter, ...],
-        constraint: Callable[..., Any] | None,
-        arms: Grid | Arms | None,
-    ) -> None:
+    def _set(self, parts: Parts, constraint: Callable[..., Any] | None) -> None:
         if constraint is not None and not callable(constraint):
             raise InvalidInput(
                 f"feasible={constraint!r}: give a function that is called as the one to optimise "
                 "is, and returns True or False"
             )
-        self.names, self.parameters = names, parameters
-        self.constraint, self.arms = constraint, arms
-        ends = np.cumsum([0, *(p.width for p in parameters)]).tolist()
-        self._slices = list(zip(parameters, ends[:-1], ends[1:], strict=True))
-        self.dim = ends[-1] if arms is None else arms.dim
+        self._parts, self.constraint = parts, constraint
+        self.names, self.parameters, self.arms = parts
+        ends = np.cumsum([0, *(p.width for p in self.parameters)]).tolist()
+        self._slices = list(zip(self.parameters, ends[:-1], ends[1:], strict=True))
+        self.dim = ends[-1] if self.arms is None else self.arms.dim
         if self.dim == 0:
             raise InvalidInput(
                 "the space is empty, nothing in it varies: give at least one parameter with two "
@@ -93,19 +93,15 @@ class Space:
 
     @property
     def size(self) -> int | None:
-        """How many points it has, constraints aside; None if not finite."""
+        """The number of points, constraints aside; None if not finite."""
         if self.arms is not None:
             return self.arms.size
-        size = 1
-        for parameter in self.parameters:
-            if parameter.size is None:
-                return None
-            size *= parameter.size
-        return size
+        sizes = [parameter.size for parameter in self.parameters]
+        return None if None in sizes else math.prod(sizes)  # type: ignore[arg-type]
 
     @cached_property
     def mark(self) -> int:
-        """A number that tells it from spaces with other names, ranges or numbers of choices.
+        """A number that differs between spaces of other names, ranges or numbers of choices.
 
         The same in every process: choices themselves may be objects that have no such number.
         """
@@ -183,9 +179,9 @@ class Space:
         return moved + 0.0
 
     def stir(self, random: np.random.Generator, units: FloatArray, scale: FloatArray) -> FloatArray:
-        """Points (k, D) near valid ones: some parameters of each moved by about `scale` (k, D).
+        """Points (k, D) near valid ones, to be snapped: some parameters of each are moved.
 
-        One parameter at least moves, one of choices to another choice. To be snapped.
+        They move by about `scale` (k, D), choices to another choice; at least one parameter moves.
         """
         varying = [entry for entry in self._slices if entry[2] > entry[1]]
         k, n = len(units), len(varying)
@@ -269,16 +265,14 @@ class Space:
     # -- as a value ----------------------------------------------------------------------------
 
     def describe(self) -> str:
-        """The space in words, a line a parameter."""
+        """The space for a reader, a line a parameter."""
         if self.arms is not None:
             lines = [repr(self.arms)]
         else:
-            names = self.names or tuple(f"x[{i}]" for i in range(len(self.parameters)))
+            names = self.names or [f"x[{i}]" for i in range(len(self.parameters))]
             wide = max(map(len, names))
-            lines = [
-                f"{name:<{wide}}  {parameter.describe()}"
-                for name, parameter in zip(names, self.parameters, strict=True)
-            ]
+            pairs = zip(names, self.parameters, strict=True)
+            lines = [f"{name:<{wide}}  {parameter.describe()}" for name, parameter in pairs]
         if self.constraint is not None:
             lines.append(f"where {_name(self.constraint)} allows it")
         return "\n".join(lines)
@@ -299,13 +293,10 @@ class Space:
 
         return read(text, feasible)
 
-    def _parts(self) -> tuple[Any, ...]:
-        return self.names, self.parameters, self.arms
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Space):
             return NotImplemented
-        return self._parts() == other._parts() and self.constraint == other.constraint
+        return self._parts == other._parts and self.constraint == other.constraint
 
     def __hash__(self) -> int:
         return hash((self.names, self.dim, self.size))
@@ -316,10 +307,8 @@ class Space:
         elif self.names is None:
             inside = repr([(p.low, p.high) for p in self.parameters if isinstance(p, Float)])
         else:
-            inside = ", ".join(
-                f"{name}: {parameter.describe()}"
-                for name, parameter in zip(self.names, self.parameters, strict=True)
-            )
+            pairs = zip(self.names, self.parameters, strict=True)
+            inside = ", ".join(f"{name}: {parameter.describe()}" for name, parameter in pairs)
             inside = f"{{{inside}}}"
         where = "" if self.constraint is None else f", feasible={_name(self.constraint)}"
         return f"Space({inside}{where})"
@@ -345,14 +334,14 @@ def space_of(
     constraint: Callable[..., Any] | None = None,
     arms: Grid | Arms | None = None,
 ) -> Space:
-    """A space of parameters that have been read."""
+    """The space of parameters that have been read, or of arms."""
     space = object.__new__(Space)
-    space._set(names, parameters, constraint, arms)
+    space._set(Parts(names, parameters, arms), constraint)
     return space
 
 
 def as_space(spec: Any, feasible: Callable[..., Any] | None = None) -> Space:
-    """A space, from what a user writes for it.
+    """The space that a user writes as `spec`.
 
     Parameters
     ----------
@@ -365,56 +354,7 @@ def as_space(spec: Any, feasible: Callable[..., Any] | None = None) -> Space:
     feasible
         Called as the function is; True where it may be evaluated.
     """
-    if isinstance(spec, Space):
-        if feasible is None:
-            return spec
-        if spec.constraint is not None and spec.constraint != feasible:
-            raise InvalidInput("the space has a constraint already: give feasible once")
-        return space_of(spec.names, spec.parameters, feasible, spec.arms)
-    if isinstance(spec, Grid | Arms):
-        return space_of(None, (), feasible, spec)
-    if isinstance(spec, Box):
-        spec = list(zip(spec.lower.tolist(), spec.upper.tolist(), strict=True))
-    elif hasattr(spec, "lb") and hasattr(spec, "ub"):  # scipy.optimize.Bounds
-        spec = list(zip(*map(list, np.broadcast_arrays(spec.lb, spec.ub)), strict=True))
-    if isinstance(spec, Mapping):
-        return _named(spec, feasible)
-    return _from_pairs(spec, feasible)
-
-
-def _named(spec: Mapping[Any, Any], feasible: Callable[..., Any] | None) -> Space:
-    if not spec:
-        raise InvalidInput("the space is empty: give at least one parameter, {name: (low, high)}")
-    for name in spec:
-        if not isinstance(name, str) or not name:
-            raise InvalidInput(f"parameter {name!r}: names are words, as keywords of the function")
-    parameters = tuple(as_parameter(value, name) for name, value in spec.items())
-    return space_of(tuple(spec), parameters, feasible)
-
-
-def _from_pairs(spec: Any, feasible: Callable[..., Any] | None) -> Space:
-    try:
-        pairs = [] if isinstance(spec, str | bytes) else [tuple(pair) for pair in spec]
-    except TypeError:
-        pairs = []
-    if isinstance(spec, list | tuple | np.ndarray) and len(spec) == 0:
-        raise InvalidInput("the space is empty: give at least one pair of bounds, [(low, high)]")
-    if not pairs or any(len(pair) != 2 for pair in pairs):
-        raise InvalidInput(
-            f"{spec!r} is no space: give a list of pairs [(low, high), ...], or a dict of named "
-            'parameters such as {"x": (0, 1), "n": (1, 9, "int"), "kind": ["a", "b"]} for other '
-            "kinds"
-        )
-    parameters = []
-    for i, pair in enumerate(pairs):
-        low, high = map(as_number, pair)
-        if low == high:  # a list of one choice, the advice for named parameters, is none here
-            raise InvalidInput(
-                f"parameter 'x[{i}]': the bounds are equal, {pair!r}. Leave it out, and put it "
-                "back in the function"
-            )
-        parameters.append(as_parameter(pair, f"x[{i}]"))
-    return space_of(None, tuple(parameters), feasible)
+    return spec if isinstance(spec, Space) and feasible is None else Space(spec, feasible)
 
 
 def _called(names: tuple[str, ...] | None) -> str:

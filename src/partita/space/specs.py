@@ -1,16 +1,21 @@
-"""Read what a user writes for a parameter: a tuple, a list, a range or bool."""
+"""Read what a user writes for a space or a parameter: bounds, tuples, lists, ranges, bool."""
 
 from __future__ import annotations
 
 import logging
 import math
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
 
 from partita._checks import as_number
 from partita.errors import InvalidInput
+from partita.model.domains import Arms, Box, Grid
 
 from .choices import Categorical
-from .parameters import Float, Integer, Stepped, plain
+from .decimals import plain
+from .parameters import Float, Integer, Stepped
 
 Parameter: TypeAlias = Float | Integer | Stepped | Categorical
 
@@ -19,8 +24,59 @@ _log = logging.getLogger(__name__)
 _WORDS = {"log": {"log"}, "int": {"int"}, "log-int": {"log", "int"}, "int-log": {"log", "int"}}
 
 
+class Parts(NamedTuple):
+    """What a space is made of: see the attributes of `Space`."""
+
+    names: tuple[str, ...] | None
+    parameters: tuple[Parameter, ...]
+    arms: Grid | Arms | None = None
+
+
+def as_parts(spec: Any) -> Parts:
+    """The parts of the space that a user writes as `spec`: see `as_space`."""
+    if isinstance(spec, Grid | Arms):
+        return Parts(None, (), spec)
+    if isinstance(spec, Box):
+        spec = list(zip(spec.lower.tolist(), spec.upper.tolist(), strict=True))
+    elif hasattr(spec, "lb") and hasattr(spec, "ub"):  # scipy.optimize.Bounds
+        spec = list(zip(*map(list, np.broadcast_arrays(spec.lb, spec.ub)), strict=True))
+    return _from_mapping(spec) if isinstance(spec, Mapping) else _from_pairs(spec)
+
+
+def _from_mapping(spec: Mapping[Any, Any]) -> Parts:
+    if not spec:
+        raise InvalidInput("the space is empty: give at least one parameter, {name: (low, high)}")
+    for name in spec:
+        if not isinstance(name, str) or not name:
+            raise InvalidInput(f"parameter {name!r}: names are words, as keywords of the function")
+    return Parts(tuple(spec), tuple(as_parameter(value, name) for name, value in spec.items()))
+
+
+def _from_pairs(spec: Any) -> Parts:
+    try:
+        pairs = [] if isinstance(spec, str | bytes) else [tuple(pair) for pair in spec]
+    except TypeError:
+        pairs = []
+    if isinstance(spec, list | tuple | np.ndarray) and len(spec) == 0:
+        raise InvalidInput("the space is empty: give at least one pair of bounds, [(low, high)]")
+    if not pairs or any(len(pair) != 2 for pair in pairs):
+        raise InvalidInput(
+            f"{spec!r} is not a valid space: give a list of pairs [(low, high), ...], or a dict of "
+            'named parameters such as {"x": (0, 1), "n": (1, 9, "int"), "kind": ["a", "b"]} for '
+            "other kinds"
+        )
+    for i, pair in enumerate(pairs):
+        low, high = map(as_number, pair)
+        if low == high:  # a list of one choice, the advice for named parameters, is none here
+            raise InvalidInput(
+                f"parameter 'x[{i}]': the bounds are equal, {pair!r}. Leave it out, and put it "
+                "back in the function"
+            )
+    return Parts(None, tuple(as_parameter(pair, f"x[{i}]") for i, pair in enumerate(pairs)))
+
+
 def as_parameter(spec: Any, name: str) -> Parameter:
-    """A parameter, from what a user writes for it; `name` is for messages."""
+    """The parameter that a user writes as `spec`; `name` is for messages."""
     try:
         if isinstance(spec, Float | Integer | Stepped | Categorical):
             return spec
@@ -35,8 +91,8 @@ def as_parameter(spec: Any, name: str) -> Parameter:
     except InvalidInput as error:
         raise InvalidInput(f"parameter {name!r}: {error}") from None
     raise InvalidInput(
-        f'parameter {name!r}: {spec!r} is no range. Give (low, high), with "log", "int" or a '
-        "step if need be, a list of choices, or bool; a list of one choice holds it fixed"
+        f'parameter {name!r}: {spec!r} is not a valid range. Give (low, high), with "log", "int" '
+        "or a step if need be, a list of choices, or bool; a list of one choice holds it fixed"
     )
 
 

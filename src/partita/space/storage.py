@@ -11,12 +11,12 @@ from partita.model.domains import Arms, Grid
 
 from .space import Space, as_space
 
-#: Raised by one whenever the form changes; a newer one is refused.
+#: The number of the form, one more whenever it changes; a newer one is refused.
 FORMAT = 1
 
 
 def write(space: Space) -> str:
-    """A space as text; its constraint is left out."""
+    """The text of a space; its constraint is left out."""
     try:
         text = json.dumps({"format": FORMAT, **_content(space)})
     except (TypeError, ValueError) as error:
