@@ -33,6 +33,17 @@ def test_an_unknown_command_is_refused(capsys):
     assert "nonsense" in capsys.readouterr().err
 
 
+def test_nothing_heavy_is_loaded_before_a_command_runs():
+    script = (
+        "import sys; from partita.commands.main import parser; parser(); "
+        "print(*sorted(m for m in sys.modules if '.' not in m))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert not {"numpy", "scipy", "numba", "joblib", "matplotlib"} & set(done.stdout.split())
+
+
 def test_it_runs_as_a_module():
     done = subprocess.run(
         [sys.executable, "-m", "partita", "--version"], capture_output=True, text=True, check=True
