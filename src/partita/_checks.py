@@ -86,6 +86,7 @@ def point_text(point: FloatArray) -> str:
 
 
 def dimensions(dim: int) -> str:
+    """A number of dimensions for a message: "1 dimension", "3 dimensions"."""
     return f"{dim} dimension" + ("" if dim == 1 else "s")
 
 
@@ -128,7 +129,7 @@ def check_delta(delta: object) -> float:
 
 
 def check_choice(name: str, value: object, options: tuple[str, ...]) -> str:
-    """One of a few words."""
+    """The value, if it is one of a few words."""
     if not isinstance(value, str) or value not in options:
         words = [f'"{option}"' for option in options]
         raise InvalidInput(f"{name}={value!r}: give {listed(words, 'or')}.")
@@ -136,7 +137,7 @@ def check_choice(name: str, value: object, options: tuple[str, ...]) -> str:
 
 
 def check_flag(name: str, value: object) -> bool:
-    """True or False."""
+    """The value, if it is True or False."""
     if not isinstance(value, bool):
         raise InvalidInput(f"{name}={value!r}: give True or False.")
     return value

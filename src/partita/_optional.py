@@ -1,4 +1,4 @@
-"""Packages that only experiments need."""
+"""Optional packages, imported when they are needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class MissingPackage(PartitaError, ImportError):
 
 
 def require(name: str) -> Any:
-    """A module of an optional package."""
+    """Import a module of an optional package."""
     try:
         return import_module(name)
     except ImportError as error:

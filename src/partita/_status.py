@@ -39,6 +39,6 @@ class StatusLine:
 
 
 def bar(done: float, width: int = _WIDTH) -> str:
-    """A bar, for a part done of 0 to 1."""
+    """A bar for the part that is done, from 0 to 1."""
     full = int(width * min(max(done, 0.0), 1.0))
     return "█" * full + "░" * (width - full)

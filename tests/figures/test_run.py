@@ -16,7 +16,7 @@ from partita.figures.data import (
 )
 from partita.figures.panels import MOST_SLICES
 from partita.figures.run import draw
-from partita.figures.style import evenly, limits_of
+from partita.figures.style import Limits, evenly, limits_of
 
 UNKNOWN = Band(*np.full((3, 5), np.nan))
 AT = np.linspace(0.0, 1.0, 5)
@@ -35,7 +35,7 @@ def figure(view, certificate=(3.0, 2.0), values=(5.0, 4.0, 3.0)):
 
 def curve(mean=(3.0, 2.0, 1.0, 2.0, 3.0), name="rate", **changes):
     parts = {
-        "axis": Axis(name, "log", (0.1, 10.0)),
+        "axis": Axis(name, "log", Limits(0.1, 10.0)),
         "at": AT + 0.1,
         "band": band(mean),
         "separate": False,

@@ -88,12 +88,12 @@ def run(options: argparse.Namespace) -> int:
         )
         return INTERRUPTED
     made = dict(zip(wanted, traces, strict=True))
-    found = {key: [made[task] for task in group] for key, group in groups.items()}
-    text = compare.render(plan, found)
+    traces_of = {key: [made[task] for task in group] for key, group in groups.items()}
+    text = compare.render(plan, traces_of)
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / "compare.md"]
     replace_file(paths[0], text.encode())
-    for kind, content in figures.comparison(plan, found).items():
+    for kind, content in figures.comparison(plan, traces_of).items():
         paths.append(folder / f"compare.{kind}")
         replace_file(paths[-1], content)
     sys.stdout.write(f"{text}\nwritten to {listed(paths)}\n")

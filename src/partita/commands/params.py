@@ -66,7 +66,7 @@ def read_point(text: str, params: Mapping[str, Spec]) -> dict[str, Number | str 
         if not equals or name not in params or name in point:
             raise InvalidInput(
                 f"--x0 {text}: {part!r} is not understood. Give each parameter once, as "
-                f"{','.join(f'{known}=VALUE' for known in params)}."
+                f"{','.join(f'{each}=VALUE' for each in params)}."
             )
         point[name] = _value(word, params[name], text)
     missing = [name for name in params if name not in point]

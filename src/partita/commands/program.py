@@ -35,7 +35,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 #: Digits, with underscores between them as many languages write thousands.
 _DIGITS = r"[0-9]+(?:_[0-9]+)*"
 #: A number that is not the end of a word, so "model2" and "layer-2" hold none. What follows is
-#: free: "0.93%" and "12ms" hold one. But no part of what is no number passes for one: not the 0 of
+#: free: "0.93%" and "12ms" hold one. But a part of something else is not a number: not the 0 of
 #: 0x1F, nor the 1 of 1__000. (Possessive quantifiers would say so, but Python 3.11.2 has a bug in
 #: them.) NaN and infinity are numbers here, so that they are noticed.
 _NUMBER = re.compile(
@@ -155,6 +155,13 @@ def _check_program(program: str) -> None:
 # -- running ---------------------------------------------------------------------------------------
 
 
+class _End(NamedTuple):
+    """How a program ended: its exit code, and whether it was ended for taking too long."""
+
+    code: int
+    late: bool
+
+
 class Program:
     """Runs a template for given parameters; calls may come from several threads.
 
@@ -186,7 +193,7 @@ class Program:
     def _value(self, command: list[str], out: IO[bytes], err: IO[bytes]) -> float:
         process = self._start(command, out, err)
         try:
-            code, late = self._wait(process)
+            end = self._wait(process)
         except BaseException:  # Ctrl-C among others: nothing of ours is left behind
             _end([process])
             raise
@@ -195,10 +202,10 @@ class Program:
                 self._running.discard(process)
         if self._stopped:
             raise ProgramFailed("stopped before it was done")
-        if late:
+        if end.late:
             raise ProgramFailed(f"timed out after {self.timeout:g} s")
-        if code != 0:
-            raise ProgramFailed(f"{_ending(code)}{_last_words(err, out)}")
+        if end.code != 0:
+            raise ProgramFailed(f"{_ending(end.code)}{_last_words(err, out)}")
         return last_number(_tail(out))
 
     def stop(self) -> None:
@@ -225,10 +232,10 @@ class Program:
             self._running.add(process)
             return process
 
-    def _wait(self, process: subprocess.Popen[bytes]) -> tuple[int, bool]:
-        """The program's exit code, and whether it was ended for taking too long."""
+    def _wait(self, process: subprocess.Popen[bytes]) -> _End:
+        """Wait for the program, and end it if it takes too long."""
         if self.timeout is None:
-            return process.wait(), False
+            return _End(process.wait(), late=False)
         late = threading.Event()
 
         def out_of_time() -> None:
@@ -245,7 +252,7 @@ class Program:
             timer.cancel()
         if late.is_set():
             timer.join()
-        return code, late.is_set()
+        return _End(code, late.is_set())
 
 
 def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
@@ -274,13 +281,13 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
 
 def last_number(text: str) -> float:
     """The last number in what a program printed; `ProgramFailed` if there is none to use."""
-    found = _NUMBER.findall(text.replace("\N{MINUS SIGN}", "-"))
-    if not found:
+    numbers = _NUMBER.findall(text.replace("\N{MINUS SIGN}", "-"))
+    if not numbers:
         line = _last_line(text)
         raise ProgramFailed(f"printed no number, but {line}" if line else "printed nothing")
-    value = float(found[-1])
+    value = float(numbers[-1])
     if not math.isfinite(value):
-        raise ProgramFailed(f"the last number it printed is {found[-1]}")
+        raise ProgramFailed(f"the last number it printed is {numbers[-1]}")
     return value
 
 

@@ -14,6 +14,8 @@ import numpy as np
 
 from partita._types import FloatArray, IntArray
 
+from .style import Limits
+
 
 class Band(NamedTuple):
     """A mean and its bounds, (k,) each."""
@@ -23,7 +25,7 @@ class Band(NamedTuple):
     upper: FloatArray
 
     @property
-    def known(self) -> bool:
+    def has_mean(self) -> bool:
         """Whether there is a mean anywhere."""
         return bool(np.isfinite(self.mean).any())
 
@@ -41,7 +43,7 @@ class Axis:
 
     name: str
     scale: Literal["linear", "log", "whole"] = "linear"
-    limits: tuple[float, float] | None = None  # None leaves them to Matplotlib
+    limits: Limits | None = None  # None leaves them to Matplotlib
     words: tuple[str, ...] | None = None  # at 0, 1, 2, …, for what is not a number
 
 

@@ -11,7 +11,7 @@ from partita._optional import require
 from partita._types import FloatArray
 
 from .data import ArmBars, ArmMap, Axis, Curve, Map, Place
-from .style import BLUE, GREY, INK, ORANGE, RED, limits_of, write_heading
+from .style import BLUE, GREY, INK, ORANGE, RED, Limits, limits_of, write_heading
 
 TITLE = "What is known"
 #: Slices at most, those along which the mean varies most, and slices in a row.
@@ -37,7 +37,7 @@ def draw_line(panel: Any, curve: Curve) -> None:
         bottom = {"transform": panel.get_xaxis_transform(), "linewidth": 0.9, "zorder": 4}
         heights = np.full(len(curve.failed), 0.02)
         panel.scatter(curve.failed, heights, s=14, marker="x", color=RED, **bottom)
-    text = "mean and bounds; dots are values" if band.known else "values"
+    text = "mean and bounds; dots are values" if band.has_mean else "values"
     text += ", crosses failed" if len(curve.failed) else ""
     write_heading(panel, TITLE, text + ("; thin lines divide cells" if curve.edges else ""))
 
@@ -55,21 +55,21 @@ def chosen_slices(curves: Sequence[Curve]) -> list[Curve]:
 
 
 def draw_slices(panels: Sequence[Any], curves: Sequence[Curve], values: FloatArray) -> None:
-    """Slices through the answer on one scale; `values` (n,) set it if nothing else is known."""
-    known = any(curve.band.known for curve in curves)
-    limits = _slice_limits(curves) if known else limits_of(values)
+    """Slices through the answer on one scale; `values` (n,) set it if there are no means."""
+    means = any(curve.band.has_mean for curve in curves)
+    limits = _slice_limits(curves) if means else limits_of(values)
     for i, (panel, curve) in enumerate(zip(panels, curves, strict=True)):
-        if not known:
+        if not means:
             panel.scatter(*curve.dots.T, s=5, color=GREY, alpha=0.4, linewidth=0)
         _draw_curve(panel, curve)
         panel.set_ylim(*limits)
         if i % SLICES_A_ROW:
             panel.tick_params(labelleft=False)
     text = "mean and bounds along each parameter, the others as in the answer"
-    write_heading(panels[0], TITLE, text if known else "values, along each parameter")
+    write_heading(panels[0], TITLE, text if means else "values, along each parameter")
 
 
-def _slice_limits(curves: Sequence[Curve]) -> tuple[float, float]:
+def _slice_limits(curves: Sequence[Curve]) -> Limits:
     """Limits that hold all means, and of their bounds a quarter of that range beyond."""
     nothing, means = np.empty(0), np.concatenate([curve.band.mean for curve in curves])
     low, high = limits_of(nothing, means)
@@ -81,10 +81,10 @@ def _slice_limits(curves: Sequence[Curve]) -> tuple[float, float]:
 def _draw_curve(panel: Any, curve: Curve) -> None:
     """Mean and bounds along an axis, and the answer."""
     at, (mean, lower, upper) = curve.at, curve.band
-    if curve.band.known and curve.separate:
+    if curve.band.has_mean and curve.separate:
         panel.vlines(at, lower, upper, color=BLUE, alpha=0.25, linewidth=5, zorder=2)
         panel.scatter(at, mean, s=20, color=BLUE, zorder=3)
-    elif curve.band.known:
+    elif curve.band.has_mean:
         panel.fill_between(at, lower, upper, color=BLUE, alpha=0.2, linewidth=0, zorder=2)
         panel.plot(at, mean, color=BLUE, linewidth=1.9, zorder=3)
     panel.axvline(curve.answer.x, color=ORANGE, linewidth=1, linestyle=(0, (4, 2)), zorder=1)
@@ -97,10 +97,10 @@ def _draw_curve(panel: Any, curve: Curve) -> None:
 
 def draw_map(figure: Any, panel: Any, shown: Map) -> None:
     """The mean over two axes, the cells, the evaluations, and the answer."""
-    known = bool(np.isfinite(shown.mean).any())
+    has_mean = bool(np.isfinite(shown.mean).any())
     panel.grid(False)
     panel.set_facecolor("#F4F4F4")
-    if known:
+    if has_mean:
         mesh = panel.pcolormesh(
             shown.x,
             shown.y,
@@ -120,7 +120,7 @@ def draw_map(figure: Any, panel: Any, shown: Map) -> None:
     _draw_star(panel, shown.answer, 280)
     _set_axis(panel, "x", shown.across)
     _set_axis(panel, "y", shown.up)
-    what = "posterior mean" if known else "where it was evaluated"
+    what = "posterior mean" if has_mean else "where it was evaluated"
     crosses = ", crosses failed" if len(shown.failed) else ""
     cells = ", lines divide cells" if len(shown.cells) else ""
     text = f"{what}; dots were evaluated{crosses}{cells}, the star is the answer"

@@ -6,7 +6,7 @@ import io
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -81,17 +81,24 @@ def evenly(n: int, most: int = MOST_DOTS) -> IntArray:
     return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))
 
 
-def limits_of(values: FloatArray, *whole: FloatArray) -> tuple[float, float]:
+class Limits(NamedTuple):
+    """The ends of an axis."""
+
+    low: float
+    high: float
+
+
+def limits_of(values: FloatArray, *whole: FloatArray) -> Limits:
     """Limits that hold most of `values`, without a few wild ones, and all of the other arrays."""
     finite = values[np.isfinite(values)]
     parts = [np.quantile(finite, [0.01, 0.99])] if len(finite) else []
     parts += [part[np.isfinite(part)] for part in whole]
     inside = np.concatenate(parts) if parts else np.empty(0)
     if not len(inside):
-        return 0.0, 1.0
+        return Limits(0.0, 1.0)
     low, high = float(inside.min()), float(inside.max())
     room = 0.05 * (high - low) or 0.1 * max(abs(low), 1.0)
-    return low - room, high + room
+    return Limits(low - room, high + room)
 
 
 def write_heading(panel: Any, title: str, text: str) -> None:

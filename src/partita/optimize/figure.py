@@ -12,7 +12,7 @@ import numpy as np
 from partita._text import bounded, params_text
 from partita._types import FloatArray
 from partita.figures.data import ArmBars, ArmMap, Axis, Band, Curve, Map, Place, Progress, RunFigure
-from partita.figures.style import evenly
+from partita.figures.style import Limits, evenly
 from partita.model.domains import Arms, Grid
 from partita.space import Categorical, Float, Integer, Space, Stepped
 from partita.space.specs import Parameter
@@ -90,7 +90,7 @@ class _Dimension:
             words = [text if len(text := str(v)) <= 14 else text[:13] + "…" for v in self.values]
             return Axis(self.name, words=tuple(words))
         at = self.places(self.values)
-        limits = None if self.separate else (float(at.min()), float(at.max()))
+        limits = None if self.separate else Limits(float(at.min()), float(at.max()))
         if getattr(self.parameter, "log", False):
             return Axis(self.name, "log", limits)
         return Axis(self.name, "whole" if isinstance(self.parameter, Integer) else "linear", limits)
@@ -140,7 +140,7 @@ def _values(parameter: Parameter) -> list[Any]:
     return sorted({parameter.decode([u]) for u in np.linspace(0.0, 1.0, MOST_VALUES).tolist()})
 
 
-# -- what is known ---------------------------------------------------------------------------------
+# -- what was evaluated and predicted --------------------------------------------------------------
 
 
 def _predicted(result: Result, points: Sequence[Any]) -> Band:
@@ -226,7 +226,7 @@ def _arms(result: Result, arms: Grid | Arms) -> ArmMap | ArmBars:
     """The mean at every arm: a picture of two coordinates, else beside each other."""
     points = arms.points[evenly(arms.size, MOST_ARMS)]
     band, what = _predicted(result, list(points)), "posterior mean"
-    if not band.known:
+    if not band.has_mean:
         band, what = band._replace(mean=_averages(result, points)), "average value"
     low_is_good, x = result.direction == "minimize", [float(c) for c in result.params]
     if arms.dim == 2:

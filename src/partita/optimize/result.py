@@ -68,8 +68,8 @@ class History:
     @property
     def x(self) -> Any:
         """The same by place instead of name: an array (n, d), or a list of lists."""
-        found = self.trials.params
-        return [list(row.values()) for row in found] if self.trials.space.named else found
+        rows = self.trials.params
+        return [list(row.values()) for row in rows] if self.trials.space.named else rows
 
     @property
     def values(self) -> FloatArray:
@@ -146,7 +146,7 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
         if "history" not in self:  # made by hand, or by a copy of SciPy's
             return str(super().__repr__())
         failed = f", {self.nfail:,} failed" if self.nfail else ""
-        known = "no other point is better by more" if self.certificate < math.inf else "not known"
+        bound = "no other point is better by more" if self.certificate < math.inf else "not known"
         rows = [
             ("message", str(self.message)),
             ("success", f"{self.success} (status {self.status})"),
@@ -154,7 +154,7 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
             ("fun", f"{number(self.fun)} (posterior mean, {self.direction}d)"),
             ("lower", number(self.lower)),
             ("upper", number(self.upper)),
-            ("certificate", f"{number(self.certificate)} ({known})"),
+            ("certificate", f"{number(self.certificate)} ({bound})"),
             ("guarantee", str(self.guarantee)),
             ("nfev", f"{self.nfev:,}{failed}"),
             ("seconds", duration(self.seconds)),

@@ -160,8 +160,7 @@ def describe(name: str) -> str:
 
 def _entry(name: str) -> _Entry:
     if name not in names():
-        known = ", ".join(names())
-        raise InvalidInput(f"{name!r} is not in the catalogue: give one of {known}")
+        raise InvalidInput(f"{name!r} is not in the catalogue: give one of {', '.join(names())}")
     return _CATALOGUE[name]
 
 
