@@ -213,9 +213,12 @@ def test_parquet_without_its_package(run, path, monkeypatch):
     assert not path.with_name("table.parquet").exists()
 
 
-def test_an_array_has_columns_by_place(path, tmp_path):
+def test_an_array_has_columns_by_place(run, path, tmp_path):
     study = Study.open(path, PLANE, policy="uniform")
     play(study, 2)
+    number, *words = run("ask", path)[1].split()
+    assert (number, [word.partition("=")[0] for word in words]) == ("2", ["x0", "x1"])
+    assert [float(word.partition("=")[2]) for word in words] == study.trials.params[2].tolist()
     export(study, tmp_path / "table.csv")
     rows = list(csv.DictReader((tmp_path / "table.csv").open()))
     assert [[float(row["x0"]), float(row["x1"])] for row in rows] == study.trials.params.tolist()

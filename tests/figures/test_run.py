@@ -28,9 +28,9 @@ def band(mean):
     return Band(np.asarray(mean), np.asarray(mean) - 0.5, np.asarray(mean) + 0.5)
 
 
-def figure(view, certificate=(3.0, 2.0), values=(5.0, 4.0, 3.0)):
+def figure(view, certificate=(3.0, 2.0), values=(5.0, 4.0, 3.0), text="at x = 1"):
     progress = Progress(np.array(values), np.array([1, 3]), band([4.0, 3.5]), np.array(certificate))
-    return draw(RunFigure("Minimum -1.5", "at x = 1", progress, view))
+    return draw(RunFigure("Minimum -1.5", text, progress, view))
 
 
 def curve(mean=(3.0, 2.0, 1.0, 2.0, 3.0), name="rate", **changes):
@@ -80,6 +80,9 @@ def test_without_a_certificate_progress_has_the_side_to_itself():
     made = figure(curve(), certificate=(np.inf, np.nan))
     assert [axes.get_title(loc="left") for axes in made.axes] == ["Progress", "What is known"]
     assert [text.get_text() for text in made.texts] == ["Minimum −1.5", "at x = 1"]
+    long = figure(curve(), text="at " + ", ".join(f"p{i} = 0.5" for i in range(99))).texts[1]
+    assert long.get_text().count("\n") == 1
+    assert long.get_text().endswith(" …")
 
 
 def test_slices_share_a_scale_and_the_flattest_are_left_out():

@@ -46,7 +46,7 @@ def draw(run: RunFigure) -> Any:
             wspace=1.6 / (LEFT + right),
         )
         _draw_left(figure, split[0], run.progress)
-        if slices:
+        if isinstance(run.view, tuple):
             grid = split[1].subgridspec(rows, columns, hspace=0.5, wspace=0.22)
             panels = [figure.add_subplot(grid[i]) for i in range(len(slices))]
             draw_slices(panels, slices, run.progress.values)
@@ -56,7 +56,7 @@ def draw(run: RunFigure) -> Any:
     return figure
 
 
-def _draw_single(figure: Any, panel: Any, view: Any) -> None:
+def _draw_single(figure: Any, panel: Any, view: Curve | Map | ArmMap | ArmBars) -> None:
     match view:
         case Curve():
             draw_line(panel, view)
@@ -64,7 +64,7 @@ def _draw_single(figure: Any, panel: Any, view: Any) -> None:
             draw_map(figure, panel, view)
         case ArmMap():
             draw_arm_map(figure, panel, view)
-        case ArmBars():
+        case _:
             draw_arm_bars(panel, view)
 
 
