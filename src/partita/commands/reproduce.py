@@ -55,9 +55,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _reproduce(options: argparse.Namespace) -> int:
-    from partita.experiments import paper
+    from partita.experiments import paper, run_many
     from partita.experiments.folder import Folder
-    from partita.experiments.parallel import check_backend, run_many
+    from partita.experiments.parallel import check_backend
     from partita.experiments.progress import Progress
 
     experiments, plan = _read(options)

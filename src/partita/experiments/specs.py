@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -20,6 +19,8 @@ from partita.policies.base import Policy
 from partita.policies.construct import construct
 from partita.policies.named import PolicySpec
 from partita.problems import RKHSFunction, average, get
+
+from .store import file_name
 
 #: The problem whose function is drawn anew for each seed; every other name is a test function.
 SYNTHETIC = "synthetic"
@@ -170,8 +171,7 @@ class Task:
 
     def file_name(self) -> str:
         """A readable name that no other task has."""
-        problem, policy = self.problem, self.policy
-        digest = hashlib.sha256(self.as_json().encode()).hexdigest()[:8]
+        problem = self.problem
         where = f"{problem.name}-{problem.dim}d{'-box' * problem.continuous}"
-        name = "".join(c if c.isalnum() or c in "-_" else "-" for c in policy.name)
-        return f"{where}_{name}_T{self.horizon}_seed{self.seed:02d}_{digest}.npz"
+        name = "".join(c if c.isalnum() or c in "-_" else "-" for c in self.policy.name)
+        return file_name(f"{where}_{name}_T{self.horizon}_seed{self.seed:02d}", self)
