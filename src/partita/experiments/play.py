@@ -36,22 +36,37 @@ class Step(NamedTuple):
 def steps(
     player: Player,
     value: Callable[[Any], float],
-    noise: Iterable[float],
+    noisy: Callable[[float], float],
+    count: int,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Iterator[Step]:
-    """Steps of a run, one for each number of the noise, which is added to the value.
+    """The first `count` steps of a run.
 
     Only asks and tells are timed. What the caller does between steps is not.
+
+    Parameters
+    ----------
+    player : who plays
+    value : f at a point, without noise
+    noisy : what the player is told of a value
+    count : int
+    clock : time in seconds
     """
-    for added in noise:
+    for _ in range(count):
         begin = clock()
         x = player.ask()
         asked = clock() - begin
         worth = value(x)
-        told = worth + added
+        told = noisy(worth)
         begin = clock()
         player.tell(x, told)
         yield Step(x, worth, asked + clock() - begin)
+
+
+def added(noise: Iterable[float]) -> Callable[[float], float]:
+    """A function that adds the next number of the noise to a value."""
+    following = iter(noise)
+    return lambda value: value + next(following)
 
 
 class TimeUp(BaseException):

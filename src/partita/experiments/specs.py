@@ -43,6 +43,11 @@ class Problem:
     values: FloatArray
 
     @property
+    def dim(self) -> int:
+        """Dimension of the domain."""
+        return self.domain.dim
+
+    @property
     def uniform_regret(self) -> float:
         """What one play of uniform sampling loses, in expectation: f* − mean f."""
         return self.best - self.mean

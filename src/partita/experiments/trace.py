@@ -25,7 +25,7 @@ from partita.policies.ucb import UCBPolicy
 
 from .cost import expected_cost
 from .parallel import Watcher, run_all
-from .play import steps
+from .play import added, steps
 from .specs import Problem, ProblemSpec, Task, policy_for
 from .store import RunStore
 
@@ -152,7 +152,7 @@ def _play(task: Task, problem: Problem, limit: int | None = None) -> Trace:
     horizon = task.horizon if limit is None else min(limit, task.horizon)
     values = _Values(problem)
     random = np.random.default_rng([task.seed, NOISE_STREAM])
-    noise = random.uniform(-problem.half_width, problem.half_width, horizon).tolist()
+    noise = added(random.uniform(-problem.half_width, problem.half_width, horizon).tolist())
     sampled = sample_steps(horizon)
     regret, seconds = np.empty(horizon, np.float32), np.empty(horizon, np.float32)
     choices = np.empty(horizon, np.int32)
@@ -162,7 +162,7 @@ def _play(task: Task, problem: Problem, limit: int | None = None) -> Trace:
     setup_seconds = time.perf_counter() - begin
     done = 0
     try:
-        for done, step in enumerate(steps(policy, values.at, noise), start=1):
+        for done, step in enumerate(steps(policy, values.at, noise, horizon), start=1):
             regret[done - 1], seconds[done - 1] = problem.best - step.value, step.seconds
             choices[done - 1] = values.arm(step.x)
             if done == sampled[len(looks)]:
