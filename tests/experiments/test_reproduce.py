@@ -16,8 +16,9 @@ import pytest
 from partita.commands import main as cli
 from partita.commands import reproduce as command
 from partita.errors import InvalidInput
-from partita.experiments import Store, figures, folder, paper, parallel, table
+from partita.experiments import Store, figures, folder, paper, table, trace
 from partita.experiments.trace import run
+from partita.figures import style
 
 #: A small table: 8 runs.
 TINY = ("--runs", "2", "--horizon", "60", "--dims", "1", "2", "--jobs", "1")
@@ -147,14 +148,14 @@ def test_one_run_of_one_step_is_drawn_too(tmp_path):
 
 
 def test_names_beside_lines_do_not_overlap():
-    assert figures.spread([0.1, 0.5], 0.2) == [0.1, 0.5]
-    found = figures.spread([0.1, 0.5, 0.5, 0.52], 0.1)
+    assert style.spread([0.1, 0.5], 0.2) == [0.1, 0.5]
+    found = style.spread([0.1, 0.5, 0.5, 0.52], 0.1)
     assert found[0] == 0.1
     assert np.diff(found[1:]) == pytest.approx(0.1)
     assert np.mean(found[1:]) == pytest.approx(np.mean([0.5, 0.5, 0.52]))
     rng = np.random.default_rng(0)
     for _ in range(50):
-        apart = figures.spread(sorted(rng.random(6)), 0.07)
+        apart = style.spread(sorted(rng.random(6)), 0.07)
         assert min(np.diff(apart)) > 0.07 - 1e-9
 
 
@@ -215,7 +216,7 @@ def test_ctrl_c_in_one_process(tmp_path, monkeypatch, capsys):
             raise KeyboardInterrupt
         return run(policy, problem, horizon, seed)
 
-    monkeypatch.setattr(parallel, "run", interrupted)
+    monkeypatch.setattr(trace, "run", interrupted)
     for allowed, left in ((0, False), (3, True)):
         calls.clear()
         assert reproduce(*arguments) == 130
