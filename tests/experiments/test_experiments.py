@@ -228,15 +228,15 @@ def test_damaged_files_never_give_another_trace(tmp_path, caplog):
         assert kept.load(trace.task) is None
     assert "damaged" in caplog.text
     rng = np.random.default_rng(0)
-    found = 0
-    for at in rng.choice(len(whole), 250, replace=False):
+    noticed = 0
+    for at in rng.choice(len(whole), 100, replace=False):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
         read = kept.load(trace.task)
         if read is None:
-            found += 1
+            noticed += 1
         else:  # a byte that says nothing, such as a date
             assert_same(read, trace, times=True)
-    assert found > 150
+    assert noticed > 60
 
 
 def test_the_checksum_covers_what_a_whole_archive_holds(tmp_path):
@@ -318,7 +318,7 @@ def test_the_longest_run_first(made):
 
 
 def test_a_run_is_the_same_in_another_process():
-    wanted = [task(p, seed=s) for p in POLICIES for s in (0, 1)]
+    wanted = [task(p) for p in POLICIES]
     for one, other in zip(run_many(wanted, jobs=2), map(make, wanted), strict=True):
         assert_same(one, other)
 
@@ -425,16 +425,16 @@ def test_durations_are_in_a_readers_unit(seconds, text):
 
 def test_bands_are_students_intervals():
     rows = np.array([[1.0, 2.0], [2.0, 2.0], [6.0, 2.0]])
-    found = summary.band(rows)
-    np.testing.assert_allclose(found.mean, [3, 2])
+    band = summary.band(rows)
+    np.testing.assert_allclose(band.mean, [3, 2])
     deviation = math.sqrt((4 + 1 + 9) / 2)
-    np.testing.assert_allclose(found.half_width, [4.30265273 * deviation / math.sqrt(3), 0])
+    np.testing.assert_allclose(band.half_width, [4.30265273 * deviation / math.sqrt(3), 0])
     assert np.isnan(summary.band(rows[:1]).half_width).all()
 
 
 def test_smoothing_is_a_moving_average():
     values = np.random.default_rng(0).random((2, 50))
-    found = summary.smooth(values, 7)
-    assert found.shape == (2, 44)
-    np.testing.assert_allclose(found[1], np.convolve(values[1], np.full(7, 1 / 7), "valid"))
+    smoothed = summary.smooth(values, 7)
+    assert smoothed.shape == (2, 44)
+    np.testing.assert_allclose(smoothed[1], np.convolve(values[1], np.full(7, 1 / 7), "valid"))
     np.testing.assert_allclose(summary.smooth(values, 1), values)

@@ -105,7 +105,8 @@ def _compiled(formula: str) -> CodeType:
     for sign, word in (("−", "-"), ("²", "**2"), ("{", "("), ("}", ")"), ("ν", "v")):
         text = text.replace(sign, word)
     text = re.sub(r"(?<=[0-9dv)])(?=[dvm(])", "*", text)
-    return compile(re.sub(r"\d+", r"F(\g<0>)", text), formula, "eval")
+    text = re.sub(r"\d+(?=/)", r"F(\g<0>)", text)  # 1/2 without a d or ν, which are fractions
+    return compile(text, formula, "eval")
 
 
 def as_dim(dim: object) -> int:
