@@ -146,7 +146,7 @@ def plan(
 
 
 def enough(run: Run, time_limit: float, again: bool = False) -> bool:
-    """Whether a run need not be made again: it failed, or was stopped by a shorter limit."""
+    """Whether a run will do: not if a shorter limit stopped it, or if it failed and `again`."""
     if run.status == "failed":
         return not again
     return run.status != "stopped" or run.time_limit >= time_limit
@@ -252,7 +252,7 @@ class _Log:
         """f at a point of the cube; anything else is the player's failure."""
         dim = self._problem.dim
         if np.shape(x) != (dim,) or not np.all(np.abs(np.asarray(x) - 0.5) <= 0.5 + 1e-9):
-            raise ValueError(f"the player chose {x!r}, which is no point of the unit cube")
+            raise ValueError(f"the player chose {x!r}, which is not a point of the unit cube")
         return float(self._problem.function(np.clip(x, 0.0, 1.0)[None, :])[0])
 
 

@@ -183,7 +183,7 @@ def test_a_failure_is_recorded_with_its_error() -> None:
 def test_a_point_outside_the_cube_is_a_failure() -> None:
     run = _play(_Strays)
     assert run.status == "failed"
-    assert "no point of the unit cube" in run.error
+    assert "not a point of the unit cube" in run.error
 
 
 def test_a_slow_player_is_stopped_and_asked_for_its_answer() -> None:

@@ -100,31 +100,27 @@ class ProblemSpec:
     def build(self, seed: int) -> Problem:
         """The problem of one run: the same for every policy."""
         kernel = Matern(self.nu, self.lengthscale)
-        norm_bound = self.norm_bound
-        function: Callable[[FloatArray], FloatArray]
-        values = np.empty(0)
+        norm_bound, drawn = self.norm_bound, None
         if self.name == SYNTHETIC:
-            f = RKHSFunction.sample(self.dim, kernel, seed=seed)
-            norm_bound = f.norm if norm_bound is None else norm_bound
-            function = f
-            if not self.continuous:
-                values = f(Grid(self.side, dim=self.dim).points)
-        else:
-            known = get(self.name, self.dim)
-            function = known.unit
-            if not self.continuous:
-                values = known.on_grid(self.side)
+            drawn = RKHSFunction.sample(self.dim, kernel, seed=seed)
+            norm_bound = drawn.norm if norm_bound is None else norm_bound
         assert norm_bound is not None
-        if not self.continuous:
-            domain: Grid | Box = Grid(self.side, dim=self.dim)
-            best, mean = float(values.max()), float(values.mean())
-        else:
-            domain = Box(np.zeros(self.dim), np.ones(self.dim))
-            best = f.maximum() if self.name == SYNTHETIC else 1.0
+        function: Callable[[FloatArray], FloatArray]
+        function = get(self.name, self.dim).unit if drawn is None else drawn
+        domain: Grid | Box
+        if self.continuous:
+            domain, values = Box(np.zeros(self.dim), np.ones(self.dim)), np.empty(0)
+            best = 1.0 if drawn is None else drawn.maximum()
             mean = average(function, self.dim)
-        return Problem(
-            domain, kernel, float(norm_bound), self.noise, function, best, mean, np.asarray(values)
-        )
+        else:
+            domain = Grid(self.side, dim=self.dim)
+            values = (
+                get(self.name, self.dim).on_grid(self.side)
+                if drawn is None
+                else drawn(domain.points)
+            )
+            best, mean = float(values.max()), float(values.mean())
+        return Problem(domain, kernel, float(norm_bound), self.noise, function, best, mean, values)
 
     @property
     def arms(self) -> int:
