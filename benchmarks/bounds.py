@@ -13,32 +13,48 @@ it says. *anywhere*: f at random points of the domain lies between the bounds of
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
+from common import at, grouped, parser, played, print_table
 from versus import problems
-from versus.regrets import unit_box
 
 import partita as pt
+from partita.experiments.play import Step
+from partita.experiments.specs import Problem
 
 CHECKPOINTS = (100, 300, 1_000)
 #: Random points at which the bounds of `predict` are checked.
 ANYWHERE = 200
 #: What --noise calls values without any.
 NONE = "none"
-#: With a tolerance, certificates are looked at after so many evaluations each time.
+#: With a tolerance, certificates are looked at once in this number of evaluations.
 LOOK_EVERY = 5
 
 
-@dataclass(frozen=True)
-class Check:
+class Game(NamedTuple):
+    """A policy, its steps on a problem, and random points of it, (n, d)."""
+
+    policy: pt.CalibratedUCB
+    problem: Problem
+    steps: Iterable[tuple[int, Step]]
+    points: np.ndarray
+
+
+def begun(name: str, noise: str, seed: int, evaluations: int) -> Game:
+    problem = problems.build(name, "tenth" if noise == NONE else noise, seed)
+    random = np.random.default_rng([seed, 17])
+    points = random.random((ANYWHERE, problem.dim))
+    policy = pt.CalibratedUCB(problem.domain, seed=seed)
+    steps = played(policy, problem, random, evaluations, 0.0 if noise == NONE else None)
+    return Game(policy, problem, enumerate(steps, start=1), points)
+
+
+class Check(NamedTuple):
     """What held at one moment of one run."""
 
-    problem: str
-    noise: str
     told: int
     answer: bool
     certificate: bool
@@ -48,45 +64,23 @@ class Check:
     certified: float
 
 
-def _told(
-    name: str, noise: str, seed: int
-) -> tuple[problems.Problem, np.ndarray, Callable[[np.ndarray], float]]:
-    """A problem, random points of it, and what is told of it at a point."""
-    problem = problems.build(name, "tenth" if noise == NONE else noise, seed)
-    half_width = 0.0 if noise == NONE else problem.half_width
-    random = np.random.default_rng([seed, 17])
-    points = random.random((ANYWHERE, problem.dim))
-
-    def value(x: np.ndarray) -> float:
-        return float(problem.function(x[None, :])[0] + half_width * random.uniform(-1, 1))
-
-    return problem, points, value
-
-
 def run(name: str, noise: str, seed: int, evaluations: int) -> list[Check]:
-    problem, points, value = _told(name, noise, seed)
-    policy = pt.CalibratedUCB(unit_box(problem), seed=seed)
+    policy, problem, steps, points = begun(name, noise, seed, evaluations)
     values = problem.function(points)
     checks = []
-    for t in range(1, evaluations + 1):
-        x = policy.ask()
-        policy.tell(x, value(x))
+    for t, _ in steps:
         if t in CHECKPOINTS:
             answer, certificate = policy.recommend(), policy.certificate()
-            f = float(problem.function(answer.x[None, :])[0])
-            known = policy.predict(points)
-            held = (known.lower <= values) & (values <= known.upper)
-            there = policy.predict(answer.x[None, :])
-            plain = float(there.upper[0] - there.lower[0])
+            f = at(problem, answer.x)
+            everywhere, there = policy.predict(points), policy.predict(answer.x[None, :])
+            held = (everywhere.lower <= values) & (values <= everywhere.upper)
             checks.append(
                 Check(
-                    name,
-                    noise,
                     t,
                     answer.lower <= f <= answer.upper,
                     problem.best - f <= certificate,
                     float(held.mean()),
-                    (answer.upper - answer.lower) / plain,
+                    (answer.upper - answer.lower) / float(there.upper[0] - there.lower[0]),
                     (problem.best - f) / problem.uniform_regret,
                     certificate / problem.uniform_regret,
                 )
@@ -97,103 +91,55 @@ def run(name: str, noise: str, seed: int, evaluations: int) -> list[Check]:
 class Ended(NamedTuple):
     """A run that ended at the first certificate within a tolerance."""
 
-    problem: str
-    noise: str
     told: int
     reached: bool
     held: bool
 
 
 def run_until(name: str, noise: str, seed: int, evaluations: int, tolerance: float) -> Ended:
-    problem, _, value = _told(name, noise, seed)
-    policy = pt.CalibratedUCB(unit_box(problem), seed=seed)
-    reached = False
-    for t in range(1, evaluations + 1):
-        x = policy.ask()
-        policy.tell(x, value(x))
+    policy, problem, steps, _ = begun(name, noise, seed, evaluations)
+    t, reached = 0, False
+    for t, _ in steps:
         if t % LOOK_EVERY == 0:
-            certificate = policy.certificate()
-            reached = certificate <= tolerance * problem.uniform_regret
+            reached = policy.certificate() <= tolerance * problem.uniform_regret
             if reached:
                 break
-    lost = problem.best - float(problem.function(policy.recommend().x[None, :])[0])
-    return Ended(name, noise, t, reached, lost <= policy.certificate())
+    lost = problem.best - at(problem, policy.recommend().x)
+    return Ended(t, reached, lost <= policy.certificate())
 
 
-def table_of_ends(ends: list[Ended]) -> str:
-    """A Markdown table, a row a problem and noise."""
-    lines = [
-        "| | ended within | evaluations, median | certificate held |",
-        "| --- |" + " --- |" * 3,
-    ]
-    groups = list(dict.fromkeys((end.problem, end.noise) for end in ends))
-    for name, noise in [*groups, ("all", "")]:
-        chosen = [e for e in ends if name == "all" or (e.problem, e.noise) == (name, noise)]
-        done = [e for e in chosen if e.reached]
-        held = f"{100 * np.mean([e.held for e in done]):.0f} %" if done else "–"
-        steps = f"{np.median([e.told for e in done]):,.0f}" if done else "–"
-        title = "all" if name == "all" else f"{problems.TITLES[name]}, {noise}"
-        lines.append(f"| {title} | {len(done)} of {len(chosen)} | {steps} | {held} |")
-    return "\n".join(lines)
+def print_groups(
+    head: Sequence[str],
+    results: Mapping[Any, Sequence[Any]],
+    cells: Callable[[Sequence[Any]], Sequence[str]],
+) -> None:
+    """A row a problem and noise, and one of all."""
+    rows = [[f"{problems.TITLES[n]}, {w}", *cells(group)] for (n, w), group in results.items()]
+    everything = [result for group in results.values() for result in group]
+    print_table(["", *head], [*rows, ["all", *cells(everything)]])
 
 
-def table(checks: list[Check]) -> str:
-    """A Markdown table, a row a problem and noise, a group of columns a checkpoint."""
+def cells_of_ends(ends: Sequence[Ended]) -> list[str]:
+    done = [end for end in ends if end.reached]
+    held = f"{100 * np.mean([end.held for end in done]):.0f} %" if done else "–"
+    steps = f"{np.median([end.told for end in done]):,.0f}" if done else "–"
+    return [f"{len(done)} of {len(ends)}", steps, held]
+
+
+def report(runs: Mapping[Any, Sequence[Sequence[Check]]], number: int) -> None:
+    results = {group: [check for run in made for check in run] for group, made in runs.items()}
+    checks = [check for group in results.values() for check in group]
     times = sorted({check.told for check in checks})
-    heads = ["answer", "certificate", "anywhere"]
-    columns = [f"{head}, {t:,}" for head in heads for t in times]
-    lines = [
-        "| | " + " | ".join(columns) + " |",
-        "| --- |" + " --- |" * len(columns),
-    ]
-    groups = list(dict.fromkeys((check.problem, check.noise) for check in checks))
-    for name, noise in [*groups, ("all", "")]:
-        chosen = [c for c in checks if name == "all" or (c.problem, c.noise) == (name, noise)]
-        cells = []
-        for head in heads:
-            for t in times:
-                held = [float(getattr(c, head)) for c in chosen if c.told == t]
-                cells.append(f"{100 * np.mean(held):.0f} %")
-        title = "all" if name == "all" else f"{problems.TITLES[name]}, {noise}"
-        lines.append(f"| {title} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    columns = [(head, t) for head in ("answer", "certificate", "anywhere") for t in times]
 
+    def cells(group: Sequence[Check]) -> list[str]:
+        parts = [[float(getattr(c, head)) for c in group if c.told == t] for head, t in columns]
+        return [f"{100 * np.mean(held):.0f} %" for held in parts]
 
-def main() -> None:
-    from joblib import Parallel, delayed
-
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--runs", type=int, default=20, help="seeds a problem")
-    parser.add_argument("--problems", nargs="+", default=list(problems.NAMES))
-    parser.add_argument(
-        "--noise", nargs="+", choices=(*problems.NOISES, NONE), default=list(problems.NOISES)
-    )
-    parser.add_argument("--evaluations", type=int, default=max(CHECKPOINTS))
-    parser.add_argument("--tolerance", type=float, help="end at the first certificate within it")
-    parser.add_argument("--jobs", type=int, default=1)
-    options = parser.parse_args()
-    if options.tolerance is not None:
-        ends = Parallel(options.jobs)(
-            delayed(run_until)(name, noise, seed, options.evaluations, options.tolerance)
-            for noise in options.noise
-            for name in options.problems
-            for seed in range(options.runs)
-        )
-        print(table_of_ends(ends))
-        return
-    tasks = [
-        delayed(run)(name, noise, seed, options.evaluations)
-        for noise in options.noise
-        for name in options.problems
-        for seed in range(options.runs)
-    ]
-    checks = [check for made in Parallel(options.jobs)(tasks) for check in made]
-    print(table(checks))
+    print_groups([f"{head}, {t:,}" for head, t in columns], results, cells)
     ratio = [c.certified / max(c.regret, 1e-3) for c in checks if c.told == max(CHECKPOINTS)]
-    print(f"\n{options.runs} runs each; certificate over regret, median: {np.median(ratio):.1f}")
-    for t in sorted({check.told for check in checks}):
+    print(f"\n{number} runs each; certificate over regret, median: {np.median(ratio):.1f}")
+    for t in times:
         lost = np.mean([check.regret for check in checks if check.told == t])
         wider = [check.wider for check in checks if check.told == t]
         print(
@@ -201,6 +147,25 @@ def main() -> None:
             f"mean {np.mean(wider):.2f}, median {np.median(wider):.2f}"
         )
         print(f"regret of the answer after {t:,}, a part of uniform sampling's: {lost:.4f}")
+
+
+def main() -> None:
+    command = parser(__doc__)
+    add = command.add_argument
+    add("--runs", type=int, default=20, help="seeds a problem")
+    add("--problems", nargs="+", default=list(problems.NAMES))
+    add("--noise", nargs="+", choices=(*problems.NOISES, NONE), default=list(problems.NOISES))
+    add("--evaluations", type=int, default=max(CHECKPOINTS))
+    add("--tolerance", type=float, help="end at the first certificate within it")
+    options = command.parse_args()
+    groups = [(name, noise) for noise in options.noise for name in options.problems]
+    if options.tolerance is None:
+        play = partial(run, evaluations=options.evaluations)
+        report(grouped(play, groups, options.runs, options.jobs), options.runs)
+        return
+    play = partial(run_until, evaluations=options.evaluations, tolerance=options.tolerance)
+    head = ["ended within", "evaluations, median", "certificate held"]
+    print_groups(head, grouped(play, groups, options.runs, options.jobs), cells_of_ends)
 
 
 if __name__ == "__main__":

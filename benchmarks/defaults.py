@@ -13,12 +13,12 @@ of the horizon.
 from __future__ import annotations
 
 import argparse
-import time
 from unittest.mock import patch
 
 import numpy as np
 
 import partita as pt
+from partita.experiments.play import added, steps
 from partita.partition import lattice
 from partita.policies import pi_gp_ucb
 from partita.problems import RKHSFunction
@@ -45,15 +45,10 @@ def play(domain, f, sub_gaussian, horizon, seed, **settings):
     table = dict(zip(map(bytes, sample), values, strict=True)) if domain.finite else None
     best = values.max()
     lost = busy = 0.0
-    for t in range(horizon):
-        begin = time.perf_counter()
-        x = policy.ask()
-        busy += time.perf_counter() - begin
-        value = table[x.tobytes()] if table else f(x[None, :])[0]
-        lost += best - value
-        begin = time.perf_counter()
-        policy.tell(x, value + noise[t])
-        busy += time.perf_counter() - begin
+    value = (lambda x: table[x.tobytes()]) if table else (lambda x: f(x[None, :])[0])
+    for step in steps(policy, value, added(noise), horizon):
+        lost += best - step.value
+        busy += step.seconds
     off = best - f(policy.recommend().x[None, :])[0]
     return lost / horizon / (best - values.mean()), off, policy.certificate(), 1e6 * busy / horizon
 
@@ -95,10 +90,10 @@ def alpha(horizon, seeds):
 
 def split(horizon, seeds):
     for dim in (1, 2, 3):
-        for steps in (horizon // 10, horizon):
+        for length in (horizon // 10, horizon):
             for limit in (4, 8, 12, 16, 20, 30):
                 with patch.object(pi_gp_ucb, "default_gain_limit", lambda _, limit=limit: limit):
-                    row(f"T = {steps:,}, split at {limit}", grid, dim, PAPER_NOISE, steps, seeds)
+                    row(f"T = {length:,}, split at {limit}", grid, dim, PAPER_NOISE, length, seeds)
 
 
 def cells(horizon, seeds):

@@ -10,57 +10,46 @@ grows as the root of the evaluations.
 
 from __future__ import annotations
 
-import argparse
-from collections import defaultdict
+from functools import partial
 
 import numpy as np
+from common import Regret, grouped, parser, print_table, regrets
 from versus import problems
-from versus.regrets import regrets, unit_box
 
 import partita as pt
 from partita.policies.calibrated import calibrated_ucb
 
 FROZEN = 0.05
 CHECKPOINTS = (200, 1_000, 5_000)
+RATES = {"without probes": 0.0, "with": calibrated_ucb.PROBES}
 
 
-def run(name: str, seed: int, evaluations: int, probes: float) -> dict[int, tuple[float, float]]:
-    """Cumulative regret and regret of the answer, by evaluations made, as parts of uniform's."""
-    calibrated_ucb.PROBES = probes
+def run(name: str, way: str, seed: int, evaluations: int) -> dict[int, Regret]:
+    calibrated_ucb.PROBES = RATES[way]
     problem = problems.build(name, "tenth", seed)
-    policy = pt.CalibratedUCB(unit_box(problem), seed=seed)
+    policy = pt.CalibratedUCB(problem.domain, seed=seed)
     random = np.random.default_rng([seed, 23])
     return regrets(policy, problem, random, evaluations, CHECKPOINTS)
 
 
 def main() -> None:
-    from joblib import Parallel, delayed
-
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--runs", type=int, default=16)
-    parser.add_argument("--evaluations", type=int, default=max(CHECKPOINTS))
-    parser.add_argument("--problems", nargs="+", default=["eggholder", "hartmann3"])
-    parser.add_argument("--jobs", type=int, default=1)
-    options = parser.parse_args()
-    rates = {"without probes": 0.0, "with": calibrated_ucb.PROBES}
-    tasks = [(n, w, s) for n in options.problems for w in rates for s in range(options.runs)]
-    made = Parallel(options.jobs)(
-        delayed(run)(name, seed, options.evaluations, rates[way]) for name, way, seed in tasks
-    )
-    rows: dict[tuple[str, str], list[dict[int, tuple[float, float]]]] = defaultdict(list)
-    for (name, way, _), found in zip(tasks, made, strict=True):
-        rows[name, way].append(found)
+    command = parser(__doc__)
+    command.add_argument("--runs", type=int, default=16)
+    command.add_argument("--evaluations", type=int, default=max(CHECKPOINTS))
+    command.add_argument("--problems", nargs="+", default=["eggholder", "hartmann3"])
+    options = command.parse_args()
     times = [t for t in CHECKPOINTS if t <= options.evaluations]
-    print("| | probes | " + " | ".join(f"frozen, regret at {t:,}" for t in times) + " |")
-    print("| --- | --- |" + " --- |" * len(times))
-    for (name, way), runs in rows.items():
+    groups = [(name, way) for name in options.problems for way in RATES]
+    play = partial(run, evaluations=options.evaluations)
+    rows = []
+    for (name, way), runs in grouped(play, groups, options.runs, options.jobs).items():
         cells = []
         for t in times:
-            frozen = sum(found[t][1] > FROZEN for found in runs)
-            cells.append(f"{frozen} of {len(runs)}, {np.mean([r[t][0] for r in runs]):.3f}")
-        print(f"| {problems.TITLES[name]} | {way} | " + " | ".join(cells) + " |")
+            frozen = sum(result[t].answer > FROZEN for result in runs)
+            regret = np.mean([result[t].cumulative for result in runs])
+            cells.append(f"{frozen} of {len(runs)}, {regret:.3f}")
+        rows.append([problems.TITLES[name], way, *cells])
+    print_table(["", "probes", *(f"frozen, regret at {t:,}" for t in times)], rows)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,11 @@ import resource
 import time
 
 import numpy as np
+from common import at
 from versus import problems
 
 import partita as pt
+from partita.experiments.play import steps
 
 CHECKPOINTS = (100, 1_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 
@@ -26,30 +28,29 @@ def main() -> None:
     parser.add_argument("--evaluations", type=int, default=1_000_000)
     options = parser.parse_args()
     problem = problems.build(options.problem, "tenth", 0)
-    policy = pt.CalibratedUCB(pt.Box([0.0] * problem.dim, [1.0] * problem.dim), seed=0)
-    random = np.random.default_rng(5)
+    policy = pt.CalibratedUCB(problem.domain, seed=0)
+    random, width = np.random.default_rng(5), problem.half_width
     print(
         "| evaluations | time of a step | mean regret, of uniform's | regions | distinct points |"
     )
     print("| --- | --- | --- | --- | --- |")
     lost = spent = last_spent = 0.0
     last = 0
-    for t in range(1, options.evaluations + 1):
-        start = time.process_time()
-        x = policy.ask()
-        spent += time.process_time() - start
-        f = float(problem.function(x[None, :])[0])
-        y = f + problem.half_width * random.uniform(-1, 1)
-        start = time.process_time()
-        policy.tell(x, y)
-        spent += time.process_time() - start
-        lost += problem.best - f
+    run = steps(
+        policy,
+        lambda x: at(problem, x),
+        lambda f: f + width * random.uniform(-1, 1),
+        options.evaluations,
+        time.process_time,
+    )
+    for t, step in enumerate(run, start=1):
+        spent += step.seconds
+        lost += problem.best - step.value
         if t in CHECKPOINTS:
-            step = (spent - last_spent) / (t - last)
             regret = lost / t / problem.uniform_regret
             print(
-                f"| {t:,} | {1e3 * step:.2f} ms | {regret:.5f} | {len(policy.cover)} "
-                f"| {len(policy._records.home):,} |",
+                f"| {t:,} | {1e3 * (spent - last_spent) / (t - last):.2f} ms | {regret:.5f} "
+                f"| {len(policy.cover)} | {len(policy._records.home):,} |",
                 flush=True,
             )
             last, last_spent = t, spent

@@ -23,7 +23,7 @@ import optuna
 
 from partita.integrations.optuna import PartitaSampler
 
-#: Trials around the one that is measured, a part of its number, and at least so many.
+#: Trials around the one that is measured: a part of its number, and the least number of them.
 WINDOW_PART, WINDOW_LEAST = 0.02, 25
 
 
@@ -90,7 +90,7 @@ def measure(options: argparse.Namespace, folder: str) -> None:
     print(f"{'added if not stored':>22}")
     for title, objective in OBJECTIVES.items():
         for mark in marks:
-            found: dict[str, list[float]] = {name: [] for name in SAMPLERS}
+            costs: dict[str, list[float]] = {name: [] for name in SAMPLERS}
             for repeat in range(options.repeats):
                 for name, make in SAMPLERS.items():
                     where = f"{name}-{len(title)}-{mark}-{repeat}"
@@ -99,8 +99,8 @@ def measure(options: argparse.Namespace, folder: str) -> None:
                     )
                     timed = Timed(study, objective, clock, repeat)
                     timed.run(mark + max(WINDOW_LEAST, int(WINDOW_PART * mark)))
-                    found[name].append(timed.cost_at(mark))
-            random, stored, bare = (statistics.median(found[name]) for name in SAMPLERS)
+                    costs[name].append(timed.cost_at(mark))
+            random, stored, bare = (statistics.median(costs[name]) for name in SAMPLERS)
             print(f"{title:<28}{mark:>8}{random:>10.3f}{stored:>10.3f}", end="")
             print(f"{stored - random:>10.3f}{bare - random:>22.3f}", flush=True)
 

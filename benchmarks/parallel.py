@@ -15,9 +15,11 @@ import time
 from typing import NamedTuple
 
 import numpy as np
-from versus.problems import NAMES, TITLES, Problem, build
+from common import at
+from versus.problems import NAMES, TITLES, build
 
 import partita as pt
+from partita.experiments.specs import Problem
 
 #: Two minutes or so together; the six-dimensional synthetic function is hard for everybody.
 PROBLEMS = ("rkhs-1", "rkhs-2", "rkhs-3", "branin", "camel", "hartmann3", "hartmann6", "ackley-2")
@@ -32,8 +34,8 @@ class Outcome(NamedTuple):
 
 
 def play(problem: Problem, seed: int, steps: int, in_flight: int) -> Outcome:
-    """Let the calibrated policy play, with so many evaluations always under way."""
-    policy = pt.CalibratedUCB(pt.Box(np.zeros(problem.dim), np.ones(problem.dim)), seed=seed)
+    """Let the calibrated policy play, with `in_flight` evaluations always under way."""
+    policy = pt.CalibratedUCB(problem.domain, seed=seed)
     random = np.random.default_rng([seed, 71, in_flight])
     running: list[tuple[float, int, np.ndarray]] = []
     regret, spent, asked = 0.0, 0.0, 0
@@ -46,13 +48,13 @@ def play(problem: Problem, seed: int, steps: int, in_flight: int) -> Outcome:
             asked += 1
             heapq.heappush(running, (now + random.exponential(), asked, x))
         now, _, x = heapq.heappop(running)
-        value = float(problem.function(x[None, :])[0])
+        value = at(problem, x)
         regret += problem.best - value
         noisy = value + random.uniform(-problem.half_width, problem.half_width)
         start = time.perf_counter()
         policy.tell(x, noisy)
         spent += time.perf_counter() - start
-    best = float(problem.function(policy.recommend().x[None, :])[0])
+    best = at(problem, policy.recommend().x)
     scale = problem.uniform_regret
     return Outcome(regret / (steps * scale), (problem.best - best) / scale, spent / steps)
 

@@ -14,20 +14,24 @@ the first three. `--docs` writes the report into docs/peers.md and docs/figures 
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 import time
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from versus import problems, runs
 from versus.roster import PLAYERS
 from versus.runs import Run, Task
-from versus.store import Store, left, plan
+
+from partita.experiments.parallel import run_all
+from partita.experiments.store import RunStore
 
 BUDGETS = (200, 1_000, 10_000)
 SEEDS = 5
 TIME_LIMIT = 15 * 60.0
+#: What shells use for Ctrl-C.
+INTERRUPTED = 130
 DOCS = Path(__file__).parents[1] / "docs"
 
 
@@ -36,14 +40,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.what == "list":
         _list()
         return 0
-    store = Store(options.out)
+    store = runs.kept_in(options.out)
     if options.what in ("all", "run"):
-        _make(options, store)
+        try:
+            _make(options, store)
+        except KeyboardInterrupt:
+            print("stopped: finished runs are kept, the same command goes on", file=sys.stderr)
+            return INTERRUPTED
     if options.what in ("all", "report"):
         from versus import report
         from versus.board import Board
 
-        board = Board(_chosen(options, store.all()), options.budgets)
+        board = Board(_chosen(options, runs.newest(store)), options.budgets)
         for path in report.write(board, Path(options.out), DOCS if options.docs else None):
             print(f"wrote {path}")
     return 0
@@ -100,7 +108,7 @@ def _list() -> None:
         print(f"{name:18}{state}\n{'':18}{player.settings}")
 
 
-def _make(options: argparse.Namespace, store: Store) -> None:
+def _make(options: argparse.Namespace, store: RunStore[Run]) -> None:
     players = []
     for name in dict.fromkeys(options.players):
         reason = PLAYERS[name].missing()
@@ -109,42 +117,35 @@ def _make(options: argparse.Namespace, store: Store) -> None:
         else:
             print(f"{name} is left out: {reason}", file=sys.stderr)
     chosen = (players, options.problems, options.noise, options.budgets)
-    tasks = plan(*chosen, seeds=options.seeds, beyond=options.beyond)
-    waiting = left(tasks, store, options.time_limit, options.again)
-    print(f"{len(tasks)} runs, {len(waiting)} to be made", flush=True)
-    begin = time.time()
-    for done, run in enumerate(_results(waiting, options.time_limit, options.jobs), start=1):
-        store.save(run)
-        print(_told(run, done, len(waiting), time.time() - begin), flush=True)
-
-
-def _results(tasks: list[Task], time_limit: float, jobs: int) -> Iterator[Run]:
-    """Runs as they finish."""
-    if jobs == 1:
-        for task in tasks:
-            yield _quiet(task, time_limit)
-        return
-    from joblib import Parallel, delayed
-
-    parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-    yield from parallel(delayed(_quiet)(task, time_limit) for task in tasks)
-
-
-def _quiet(task: Task, time_limit: float) -> Run:
-    """A run whose libraries keep their warnings to themselves."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return runs.play(task, time_limit)
-
-
-def _told(run: Run, done: int, of: int, elapsed: float) -> str:
-    task = run.task
-    reached = run.regret_at(run.steps) if run.steps else float("nan")
-    end = {"done": "", "stopped": f"  stopped at {run.steps}", "failed": f"  {run.error}"}
-    return (
-        f"{done:5}/{of} {elapsed:7.0f} s  {task.player:16} {task.problem:10} {task.noise:6}"
-        f"T = {task.budget:<7,} seed {task.seed}  regret {reached:.3f}{end[run.status]}"
+    limit = options.time_limit
+    run_all(
+        runs.plan(*chosen, seeds=options.seeds, beyond=options.beyond),
+        functools.partial(runs.play, time_limit=limit),
+        store=store,
+        jobs=options.jobs,
+        progress=Lines(),
+        enough=functools.partial(runs.enough, time_limit=limit, again=options.again),
     )
+
+
+class Lines:
+    """Says how far it is, a line a run."""
+
+    def start(self, total: int, left: Sequence[float], jobs: int) -> None:
+        self._begin, self._done, self._of = time.time(), 0, len(left)
+        print(f"{total} runs, {len(left)} to be made", flush=True)
+
+    def finished(self, run: Run, expected: float) -> None:
+        self._done += 1
+        task = run.task
+        reached = run.regret_at(run.steps) if run.steps else float("nan")
+        end = {"done": "", "stopped": f"  stopped at {run.steps}", "failed": f"  {run.error}"}
+        print(
+            f"{self._done:5}/{self._of} {time.time() - self._begin:7.0f} s  {task.player:16} "
+            f"{task.problem:10} {task.noise:6}T = {task.budget:<7,} seed {task.seed}  "
+            f"regret {reached:.3f}{end[run.status]}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ import numpy as np
 from numba import njit
 
 import partita as pt
+from partita.experiments.play import added, steps
 from partita.gp import _loops as _hot
 from partita.partition import _loops as _hot_choice
 from partita.problems import RKHSFunction
@@ -56,21 +57,11 @@ def evaluator(domain, f):
     return value
 
 
-def steps(policy, value, count, rng, watch=None):
+def seconds_of(policy, value, count, rng, watch=None):
     """Play `count` steps; seconds of each ask and tell, all of them or those in `watch`."""
-    noise = rng.uniform(-1, 1, count).tolist()
-    seconds = []
-    clock = time.perf_counter
-    for t in range(count):
-        begin = clock()
-        x = policy.ask()
-        asked = clock()
-        y = value(x) + noise[t]
-        resumed = clock()
-        policy.tell(x, y)
-        if watch is None or t in watch:
-            seconds.append(clock() - resumed + asked - begin)
-    return np.array(seconds)
+    noise = added(rng.uniform(-1, 1, count).tolist())
+    played = enumerate(steps(policy, value, noise, count))
+    return np.array([step.seconds for t, step in played if watch is None or t in watch])
 
 
 def optuna_steps(dim, count):
@@ -122,7 +113,7 @@ def peers():
         value = evaluator(domain, f)
         random = [optuna_steps(dim, 2_000)]
         for preset in ("paper", "default"):
-            seconds = steps(
+            seconds = seconds_of(
                 policy_for(domain, preset, 10_000, f), value, 10_000, np.random.default_rng(0)
             )[WARM_UP:]
             rows.setdefault(f"{preset} preset, median", []).append(np.median(seconds))
@@ -149,7 +140,7 @@ def flat_one(kind, dim, preset, horizon):
     early = range(horizon // 100 - 2_000, horizon // 100)
     late = range(horizon - 2_000, horizon)
     begin = time.perf_counter()
-    seconds = steps(policy, value, horizon, np.random.default_rng(0), {*early, *late})
+    seconds = seconds_of(policy, value, horizon, np.random.default_rng(0), {*early, *late})
     total = time.perf_counter() - begin
     first, last = 1e6 * seconds[:2_000].mean(), 1e6 * seconds[2_000:].mean()
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
@@ -206,7 +197,7 @@ def igp(horizon):
     policy = pt.IGPUCB(domain, kernel=KERNEL, norm_bound=f.norm, noise=pt.SubGaussian(1.0))
     value = evaluator(domain, f)
     begin = time.perf_counter()
-    seconds = steps(policy, value, horizon, np.random.default_rng(0))
+    seconds = seconds_of(policy, value, horizon, np.random.default_rng(0))
     total = time.perf_counter() - begin
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(

@@ -18,12 +18,13 @@ from typing import NamedTuple
 import numpy as np
 
 import partita as pt
+from partita.experiments.play import added, steps
 
 SPACE = {"a": (0.0, 1.0), "b": (1e-3, 1.0, "log")}
 
 
-def value(params, noise):
-    return (params["a"] - 0.3) ** 2 + (np.log10(params["b"]) + 1.5) ** 2 / 9 + noise
+def value(params):
+    return (params["a"] - 0.3) ** 2 + (np.log10(params["b"]) + 1.5) ** 2 / 9
 
 
 class Times(NamedTuple):
@@ -35,16 +36,9 @@ class Times(NamedTuple):
 
 def timed(player, noises):
     """How long asks and tells take."""
-    seconds = np.empty(len(noises))
     begun = time.process_time()
-    for i, noise in enumerate(noises):
-        start = time.perf_counter()
-        trial = player.ask()
-        asked = time.perf_counter() - start
-        y = value(trial.params, noise)
-        start = time.perf_counter()
-        player.tell(trial, y)
-        seconds[i] = asked + time.perf_counter() - start
+    played = steps(player, lambda trial: value(trial.params), added(noises), len(noises))
+    seconds = np.array([step.seconds for step in played])
     return Times(seconds, (time.process_time() - begun) / len(noises))
 
 
@@ -57,7 +51,7 @@ def row(name, times, base):
     )
 
 
-def steps(folder, n, policy):
+def costs(folder, n, policy):
     noises = 0.1 * np.random.default_rng(0).normal(size=n)
     timed(pt.Optimizer(SPACE, policy=policy, seed=1), noises[:200])  # compiled loops are loaded
     plain = timed(pt.Optimizer(SPACE, policy=policy), noises)
@@ -104,7 +98,7 @@ def main():
         )
         print(f"{'median':>9}{'processor':>11}")
         for policy in ("uniform", None):
-            steps(Path(name), options.steps, policy)
+            costs(Path(name), options.steps, policy)
         if options.trials:
             opening(Path(name), options.trials)
 

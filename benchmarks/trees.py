@@ -18,6 +18,7 @@ import warnings
 import numpy as np
 
 import partita as pt
+from partita.experiments.play import steps
 from partita.policies.baselines.hoo import HOO
 from partita.policies.baselines.optimistic import SOO
 from partita.policies.baselines.stosoo import StoSOO
@@ -33,31 +34,29 @@ def value(x):
     return 1.0 - abs(x[0] - 0.3) - 0.5 * abs(x[1] - 0.6)
 
 
-def timed(choose, learn, noise):
+def timed(player, noise):
     """Microseconds a step by the step, until the horizon or the end of patience."""
     rng = np.random.default_rng(0)
-    steps = np.empty(HORIZON)
-    clock, begin = time.thread_time, time.thread_time()
-    for t in range(HORIZON):
-        start = clock()
-        x = choose(t + 1)
-        middle = clock()
-        y = value(x) + noise * rng.normal()
-        resumed = clock()
-        learn(t + 1, x, y)
-        end = clock()
-        steps[t] = 1e6 * (middle - start + end - resumed)
-        if end - begin > PATIENCE:
-            return steps[: t + 1]
-    return steps
+    microseconds, begin = [], time.thread_time()
+    for step in steps(player, value, lambda f: f + noise * rng.normal(), HORIZON, time.thread_time):
+        microseconds.append(1e6 * step.seconds)
+        if time.thread_time() - begin > PATIENCE:
+            break
+    return np.array(microseconds)
 
 
-def ours(policy, noise):
-    return timed(lambda _: policy.ask(), lambda _, x, y: policy.tell(x, y), noise)
+class Theirs:
+    """An algorithm of PyXAB, asked and told."""
 
+    def __init__(self, algorithm):
+        self.algorithm, self.time = algorithm, 0
 
-def theirs(algorithm, noise):
-    return timed(algorithm.pull, lambda t, _, y: algorithm.receive_reward(t, y), noise)
+    def ask(self):
+        self.time += 1
+        return self.algorithm.pull(self.time)
+
+    def tell(self, x, y):
+        self.algorithm.receive_reward(self.time, y)
 
 
 def pairs():
@@ -91,7 +90,7 @@ def main():
     print(f"{'':8}{'t':>8}{'Partita':>12}{'PyXAB':>12}{'at its step':>14}{'ratio':>10}")
     for name, policy, peer, noise in pairs():
         np.random.seed(0)  # noqa: NPY002  PyXAB divides along sides that it draws globally
-        mine, other = ours(policy, noise), theirs(peer, noise)
+        mine, other = timed(policy, noise), timed(Theirs(peer), noise)
         for mark in MARKS:
             reached = min(mark, len(other))
             a = np.median(mine[mark - WINDOW : mark])

@@ -28,6 +28,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import partita as pt
+from partita.experiments.table import aligned
+from partita.theory.catalogue import between
 
 SPACE = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
 WORKERS, BATCH, REPEATS = 2, 16, 3
@@ -268,20 +270,12 @@ def main() -> None:
     text = report(rows, options.evals)
     print(text)
     if options.docs:
-        page = DOCS.read_text(encoding="utf-8")
-        before, rest = page.split(BEGIN)
-        after = rest.split(END)[1]
-        DOCS.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+        page = between(DOCS.read_text(encoding="utf-8"), BEGIN, END, f"{text}\n")
+        DOCS.write_text(page, encoding="utf-8")
 
 
 def report(rows: list[tuple[str, str, str, str]], n: int) -> str:
-    heads = ("way", "ms an evaluation", "s to start", "choose it when")
-    widths = [max(len(row[i]) for row in [heads, *rows]) for i in range(4)]
-    lines = [heads, tuple("-" * width for width in widths), *rows]
-    table = "\n".join(
-        "| " + " | ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)) + " |"
-        for line in lines
-    )
+    table = "\n".join(aligned([("way", "ms an evaluation", "s to start", "choose it when"), *rows]))
     return (
         f"{table}\n\n`python benchmarks/ways.py --evals {n}`, Python "
         f"{platform.python_version()}, {os.cpu_count()} processors."

@@ -22,7 +22,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the backgrou
 @pytest.fixture
 def made(monkeypatch):
     """Tasks of `partita.experiments` in the order they are run, in this process."""
-    from partita.experiments import Task, parallel, run
+    from partita.experiments import Task, run, trace
 
     tasks = []
 
@@ -30,5 +30,5 @@ def made(monkeypatch):
         tasks.append(Task(policy, problem, horizon, seed))
         return run(policy, problem, horizon, seed)
 
-    monkeypatch.setattr(parallel, "run", counted)
+    monkeypatch.setattr(trace, "run", counted)
     return tasks

@@ -105,16 +105,16 @@ class Board:
 
 
 def _cell(measure: str, budget: int, runs: Mapping[int, Run], seeds: int) -> Cell:
-    found = Cell(missing=seeds - len(runs))
+    cell = Cell(missing=seeds - len(runs))
     for seed, run in sorted(runs.items()):
         value = getattr(run, measure)(budget)
         if value is not None:
-            found.values[seed] = value
+            cell.values[seed] = value
         elif run.status == "failed":
-            found.failed.append(run.error)
+            cell.failed.append(run.error)
         else:
-            found.stopped.append(run.steps)
-    return found
+            cell.stopped.append(run.steps)
+    return cell
 
 
 class Ranking(NamedTuple):

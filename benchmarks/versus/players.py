@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -19,8 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 import partita as pt
-
-from .problems import Problem
+from partita.experiments.specs import Problem
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class _OfPartita(Player):
 
     def __init__(self, setting: Setting) -> None:
         self._policy = getattr(pt, self.policy_name)(
-            _cube(setting.dim), seed=setting.seed, **self._knobs(setting)
+            setting.problem.domain, seed=setting.seed, **self._knobs(setting)
         )
 
     def _knobs(self, setting: Setting) -> dict[str, object]:
@@ -154,7 +154,7 @@ class Told(_OfPartita):
         return {
             "horizon": setting.budget,
             "kernel": truth.kernel,
-            "norm_bound": truth.norm,
+            "norm_bound": truth.norm_bound,
             "noise": pt.Uniform(-truth.half_width, truth.half_width),
         }
 
@@ -168,10 +168,6 @@ class Uniform(_OfPartita):
     settings = "its answer is its highest value"
 
 
-def _cube(dim: int) -> pt.Box:
-    return pt.Box([0.0] * dim, [1.0] * dim)
-
-
 @cache
 def source_digest(module: str) -> str:
     """Checksum of a module of Partita and of all of Partita that it imports."""
@@ -183,16 +179,16 @@ def source_digest(module: str) -> str:
 
 def sources(module: str) -> dict[str, bytes]:
     """The text of a module of Partita and of all of Partita that it imports, early or late."""
-    seen: dict[str, bytes] = {}
+    texts: dict[str, bytes] = {}
     left = [module]
     while left:
         name = left.pop()
         path = _source(name)
-        if name in seen or path is None:
-            continue
-        seen[name] = path.read_bytes()
-        left.extend(_imports(name, path, seen[name]))
-    return seen
+        if name not in texts and path is not None:
+            texts[name] = path.read_bytes()
+            package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+            left.extend(_imports(package, texts[name]))
+    return texts
 
 
 def _source(name: str) -> Path | None:
@@ -206,16 +202,12 @@ def _source(name: str) -> Path | None:
     return Path(spec.origin) if spec is not None and spec.origin else None
 
 
-def _imports(name: str, path: Path, text: bytes) -> list[str]:
-    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    found = []
+def _imports(package: str, text: bytes) -> Iterator[str]:
+    """What a module of a package imports: modules, and names that may be modules."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            home = node.module or ""
-            if node.level:
-                base = package.split(".")[: len(package.split(".")) - node.level + 1]
-                home = ".".join([*base, home] if home else base)
-            found += [home, *(f"{home}.{alias.name}" for alias in node.names)]
-    return found
+            home = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            yield home
+            yield from (f"{home}.{alias.name}" for alias in node.names)

@@ -3,26 +3,26 @@
 Synthetic functions are those of Janz et al. 2020, drawn by the seed; the others have values from
 −1 to 1. Noise is uniform. "tenth": a tenth of the range, [−0.1, 0.1], and the paper's [−1, 1] for
 the synthetic ones. "whole": as wide as the function's range.
+
+Players that are told a norm are told 1 where nobody knows it. Janz et al. 2020, figure 2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 
 import partita as pt
 from partita import problems
+from partita.experiments.specs import Problem, ProblemSpec
 from partita.problems import RKHSFunction
 
 NOISES = ("tenth", "whole")
 #: Where Ackley's optimum lies in the unit cube: off the centre, and on nobody's lattice.
 ACKLEY_OPTIMUM = (0.31, 0.62, 0.23, 0.57, 0.38)
-#: What players that are told a norm are told where nobody knows it. Janz et al. 2020, figure 2.
-GUESSED_NORM = 1.0
-KERNEL = pt.Matern(nu=1.5, lengthscale=0.2)
 
 SYNTHETIC = {f"rkhs-{dim}": dim for dim in (1, 2, 3, 6)}
 LITERATURE = {"branin": 2, "camel": 2, "eggholder": 2, "hartmann3": 3, "hartmann6": 6}
@@ -44,66 +44,47 @@ TITLES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """A function on the unit cube and its noise.
-
-    Attributes
-    ----------
-    function : (n, d) → (n,)
-    best : the largest value
-    mean : the average over the cube
-    half_width : noise is uniform on [−half_width, half_width]
-    norm, kernel : what only players that are told may look at; the norm is a guess (1) where
-        nobody knows it
-    """
-
-    name: str
-    noise: str
-    dim: int
-    function: Callable[[np.ndarray], np.ndarray]
-    best: float
-    mean: float
-    half_width: float
-    norm: float
-    kernel: pt.Matern
-
-    @property
-    def uniform_regret(self) -> float:
-        """What uniform sampling loses at a step, in expectation."""
-        return self.best - self.mean
-
-
 def build(name: str, noise: str, seed: int) -> Problem:
     """The problem of a name, noise and seed."""
     if name not in DIMS:
         raise ValueError(f"problem {name!r} is unknown: give some of {', '.join(NAMES)}")
     if noise not in NOISES:
         raise ValueError(f"noise {noise!r} is unknown: give some of {', '.join(NOISES)}")
-    dim = DIMS[name]
-    if name in SYNTHETIC:
-        f, best, worst, mean = _synthetic(dim, seed)
-        half_width = 1.0 if noise == "tenth" else (best - worst) / 2
-        return Problem(name, noise, dim, f, best, mean, half_width, f.norm, f.kernel)
-    function = shifted_ackley(dim) if name in ACKLEY else problems.get(name).unit
-    half_width = 0.1 if noise == "tenth" else 1.0
-    mean = _mean(name)
-    return Problem(name, noise, dim, function, 1.0, mean, half_width, GUESSED_NORM, KERNEL)
+    if name not in SYNTHETIC:
+        return replace(_fixed(name), half_width=0.1 if noise == "tenth" else 1.0)
+    problem = _synthetic(DIMS[name], seed)
+    return problem if noise == "tenth" else replace(problem, half_width=_half_range(problem))
 
 
 @cache
-def _synthetic(dim: int, seed: int) -> tuple[RKHSFunction, float, float, float]:
-    """A function, its maximum, minimum and mean."""
-    f = RKHSFunction.sample(dim, seed=seed)
-    turned = RKHSFunction(f.kernel, f.centres, -f.weights)
-    return f, f.maximum(), -turned.maximum(), problems.average(f, dim)
+def _synthetic(dim: int, seed: int) -> Problem:
+    return ProblemSpec("synthetic", dim, continuous=True).build(seed)
 
 
 @cache
-def _mean(name: str) -> float:
-    dim = DIMS[name]
-    function = shifted_ackley(dim) if name in ACKLEY else problems.get(name).unit
-    return problems.average(function, dim)
+def _half_range(problem: Problem) -> float:
+    """Half of max f − min f of a synthetic function."""
+    f = problem.function
+    return (problem.best + RKHSFunction(f.kernel, f.centres, -f.weights).maximum()) / 2
+
+
+@cache
+def _fixed(name: str) -> Problem:
+    """A problem that no seed changes."""
+    if name not in ACKLEY:
+        return ProblemSpec(name, DIMS[name], norm_bound=1.0, continuous=True).build(0)
+    dim = ACKLEY[name]
+    function = shifted_ackley(dim)
+    return Problem(
+        domain=pt.Box([0.0] * dim, [1.0] * dim),
+        kernel=pt.Matern(nu=1.5, lengthscale=0.2),
+        norm_bound=1.0,
+        half_width=1.0,
+        function=function,
+        best=1.0,
+        mean=problems.average(function, dim),
+        values=np.empty(0),
+    )
 
 
 def shifted_ackley(dim: int) -> Callable[[np.ndarray], np.ndarray]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from partita._text import aligned
 from partita.experiments.store import replace_file
+from partita.theory.catalogue import between
 
 from . import problems
 from .board import MEASURES, Board, Cell, Ranking, median, rank
@@ -45,11 +46,7 @@ def write(board: Board, folder: Path, docs: Path | None) -> list[Path]:
 
 def page(before: str, text: str) -> str:
     """A page with what lies between its marks made anew."""
-    head, begin, rest = before.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"the page has no {BEGIN} … {END}")
-    return f"{head}{BEGIN}\n\n{text}\n{END}{tail}"
+    return between(before, BEGIN, END, text)
 
 
 def tables(board: Board) -> str:
@@ -193,9 +190,9 @@ def _roster(board: Board) -> str:
     rows = [["player", "settings", "versions", "runs", "hours"]]
     for player in board.players:
         runs, cls = board.of(player), PLAYERS[player]
-        seconds = sum(run.setup_seconds + float(run.seconds.sum()) for run in runs)
+        seconds = sum(run.total_seconds for run in runs)
         used = "; ".join(sorted({run.versions for run in runs}))
-        old = sum(run.key != cls.key() for run in runs) if cls.missing() is None else 0
+        old = sum(run.task.key != cls.key() for run in runs) if cls.missing() is None else 0
         count = f"{len(runs)}, {old} of them by earlier code" if old else f"{len(runs)}"
         rows.append([cls.title, cls.settings, used, count, f"{seconds / 3600:.2f}"])
     limits = sorted({run.time_limit for run in board.runs.values()})

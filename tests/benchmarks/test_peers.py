@@ -16,7 +16,7 @@ from partita.problems.rkhs import spread_points
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import peers
-from versus import board, players, problems, report, runs, store
+from versus import board, players, problems, report, runs
 from versus.players import Player
 from versus.roster import PLAYERS
 from versus.runs import Run, Task
@@ -71,14 +71,14 @@ class _Strays(_Fake):
 
 
 def _play(player: type[Player], budget: int = 30, time_limit: float = 60.0, **task: Any) -> Run:
-    chosen = {"seed": 0, "noise": "tenth", "problem": "branin", "player": "fake"} | task
+    chosen = {"seed": 0, "noise": "tenth", "problem": "branin", "player": "fake", "key": ""} | task
     return runs.play(Task(budget, **chosen), time_limit, player)
 
 
 def _run(player: str, values: float, budget: int = 10, seed: int = 0, **facts: Any) -> Run:
     """A run that lost the same at every step."""
-    task = Task(budget, seed, "tenth", facts.pop("problem", "branin"), player)
-    steps = facts.pop("steps", budget)
+    problem, key = facts.pop("problem", "branin"), facts.pop("key", "0" * 8)
+    task, steps = Task(budget, seed, "tenth", problem, player, key), facts.pop("steps", budget)
     made: dict[str, Any] = {
         "status": "done",
         "error": "",
@@ -90,7 +90,6 @@ def _run(player: str, values: float, budget: int = 10, seed: int = 0, **facts: A
         "setup_seconds": 0.0,
         "time_limit": 60.0,
         "versions": "numpy 2",
-        "key": "0" * 8,
     }
     return Run(task=task, **made | facts)
 
@@ -102,21 +101,21 @@ def _board(*made: Run) -> board.Board:
 # Problems
 
 
-@pytest.mark.parametrize("noise", problems.NOISES)
 @pytest.mark.parametrize("name", problems.NAMES)
-def test_what_is_said_of_a_problem_is_true(name: str, noise: str) -> None:
-    problem = problems.build(name, noise, seed=1)
-    values = problem.function(spread_points(problem.dim))
-    assert values.max() <= problem.best
-    assert problem.mean == pytest.approx(values.mean())
+def test_what_is_said_of_a_problem_is_true(name: str) -> None:
+    tenth, whole = (problems.build(name, noise, seed=1) for noise in ("tenth", "whole"))
+    assert (tenth.best, tenth.mean, tenth.function) == (whole.best, whole.mean, whole.function)
+    values = tenth.function(spread_points(tenth.dim))
+    assert values.max() <= tenth.best
+    assert tenth.mean == pytest.approx(values.mean())
     if name in problems.SYNTHETIC:
         spread = values.max() - values.min()
-        assert noise == "tenth" or spread / 2 <= problem.half_width <= 0.75 * spread
-        assert noise == "whole" or problem.half_width == 1.0
+        assert tenth.half_width == 1.0
+        assert spread / 2 <= whole.half_width <= 0.75 * spread
     else:
-        assert problem.best == 1.0
+        assert tenth.best == 1.0
         assert values.min() >= -1.0
-        assert problem.half_width == {"tenth": 0.1, "whole": 1.0}[noise]
+        assert (tenth.half_width, whole.half_width) == (0.1, 1.0)
 
 
 @pytest.mark.parametrize("dim", [2, 5])
@@ -184,7 +183,7 @@ def test_a_failure_is_recorded_with_its_error() -> None:
 def test_a_point_outside_the_cube_is_a_failure() -> None:
     run = _play(_Strays)
     assert run.status == "failed"
-    assert "no point of the unit cube" in run.error
+    assert "not a point of the unit cube" in run.error
 
 
 def test_a_slow_player_is_stopped_and_asked_for_its_answer() -> None:
@@ -195,8 +194,8 @@ def test_a_slow_player_is_stopped_and_asked_for_its_answer() -> None:
 
 
 def test_a_step_that_never_ends_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    alarm = runs._alarm
-    monkeypatch.setattr(runs, "_alarm", lambda _: alarm(0.3))
+    at_most = runs.at_most
+    monkeypatch.setattr(runs, "at_most", lambda _: at_most(0.3))
     monkeypatch.setattr(runs, "_warm_up", lambda *_: None)
     begin = time.monotonic()
     run = _play(_Hangs)
@@ -257,17 +256,17 @@ def test_asking_for_the_answer_changes_nothing(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_only_players_told_the_budget_play_each_budget() -> None:
-    names = ("uniform", "partita-told", "botorch-ucb")
-    tasks = store.plan(names, ["branin"], ["tenth"], [200, 1_000], seeds=2)
+    names, budgets = ("uniform", "partita-told", "optuna-gp"), [200, 1_000, 5_000]
+    tasks = runs.plan(names, ["branin"], ["tenth"], budgets, seeds=2)
     played = {name: sorted({t.budget for t in tasks if t.player == name}) for name in names}
-    assert played == {"uniform": [1_000], "partita-told": [200, 1_000], "botorch-ucb": [200]}
-    assert len(tasks) == 2 + 4 + 2
-    tasks = store.plan(["botorch-ucb"], ["branin"], ["tenth"], [200, 1_000], seeds=1, beyond=True)
-    assert [task.budget for task in tasks] == [1_000]
+    assert played == {"uniform": [5_000], "partita-told": budgets, "optuna-gp": [1_000]}
+    assert len(tasks) == 2 + 6 + 2
+    tasks = runs.plan(["optuna-gp"], ["branin"], ["tenth"], budgets, seeds=1, beyond=True)
+    assert [task.budget for task in tasks] == [5_000]
 
 
 def test_a_run_comes_back_as_it_was_saved(tmp_path: Path) -> None:
-    kept = store.Store(tmp_path / "new")
+    kept = runs.kept_in(tmp_path / "new")
     run = _run("uniform", 0.5, key=PLAYERS["uniform"].key(), status="stopped")
     assert kept.load(run.task) is None
     kept.save(run)
@@ -275,39 +274,33 @@ def test_a_run_comes_back_as_it_was_saved(tmp_path: Path) -> None:
     assert back is not None
     for name in Run.__dataclass_fields__:
         assert np.array_equal(getattr(back, name), getattr(run, name)), name
-    assert list(kept.all()) == [run.task]
+    assert list(runs.newest(kept)) == [run.task]
     next(kept.folder.glob("*.npz")).write_bytes(b"half a file")
     assert kept.load(run.task) is None
-    assert not kept.all()
+    assert not runs.newest(kept)
 
 
 def test_runs_of_another_version_are_made_again_but_shown(tmp_path: Path) -> None:
-    kept = store.Store(tmp_path)
+    kept = runs.kept_in(tmp_path)
     old = _run("uniform", 0.5)
     kept.save(old)
-    assert kept.load(old.task) is None
-    assert kept.all()[old.task].key == old.key
-    assert "1, 1 of them by earlier code" in report.tables(board.Board(kept.all()))
-    longer = _run("uniform", 0.4, budget=50, key=PLAYERS["uniform"].key())
+    (task,) = runs.plan(["uniform"], ["branin"], ["tenth"], [10], seeds=1)
+    assert task == old.task
+    assert kept.load(task) is None
+    assert "1, 1 of them by earlier code" in report.tables(board.Board(runs.newest(kept)))
+    longer = _run("uniform", 0.4, budget=50, key=task.key)
     kept.save(longer)
-    assert list(kept.all()) == [longer.task]  # which answers for the shorter one, too
+    assert list(runs.newest(kept)) == [longer.task]  # which answers for the shorter one, too
 
 
-def test_what_is_left_to_do(tmp_path: Path) -> None:
-    kept = store.Store(tmp_path)
-    key = PLAYERS["uniform"].key()
-    made = [
-        _run("uniform", 0.5, seed=seed, key=key, status=status)
-        for seed, status in enumerate(("done", "stopped", "failed"))
-    ]
-    for run in made:
-        kept.save(run)
-    tasks = [run.task for run in made]
-    assert store.left(tasks, kept, 60.0) == []
-    assert store.left(tasks, kept, 61.0) == [tasks[1]]
-    assert store.left(tasks, kept, 60.0, again=True) == [tasks[2]]
-    new = Task(10, 3, "tenth", "branin", "uniform")
-    assert store.left([*tasks, new], kept, 60.0) == [new]
+def test_which_runs_are_enough() -> None:
+    done, stopped, failed = (
+        _run("uniform", 0.5, status=status) for status in ("done", "stopped", "failed")
+    )
+    for run in (done, stopped, failed):
+        assert runs.enough(run, 60.0)
+        assert runs.enough(run, 61.0) == (run is not stopped)
+        assert runs.enough(run, 60.0, again=True) == (run is not failed)
 
 
 # The report
@@ -390,18 +383,14 @@ def test_durations(seconds: float, text: str) -> None:
     assert report.duration(seconds) == text
 
 
-def test_the_page_keeps_what_is_around_its_marks() -> None:
-    page = f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n"
+def test_the_docs_page_has_the_marks() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "peers.md").read_text(encoding="utf-8")
     made = report.page(page, "new\n")
-    assert made == f"before\n{report.BEGIN}\n\nnew\n\n{report.END}\nafter\n"
+    assert made.startswith(page[: page.index(report.BEGIN)])
+    assert f"{report.BEGIN}\n\nnew\n\n{report.END}" in made
     assert report.page(made, "new\n") == made
     with pytest.raises(ValueError, match="has no"):
         report.page("nothing", "new")
-
-
-def test_the_docs_page_has_the_marks() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "peers.md").read_text(encoding="utf-8")
-    assert report.page(page, "new\n").count(report.BEGIN) == 1
 
 
 # The command
@@ -424,6 +413,25 @@ def test_the_command_runs_resumes_and_reports(
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert "1 seed; at most" in text
     assert "Branin" not in text
+
+
+def test_ctrl_c_keeps_what_is_finished(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play = runs.play
+
+    def interrupted(task: Task, time_limit: float) -> Run:
+        if task.seed == 1:
+            raise KeyboardInterrupt
+        return play(task, time_limit)
+
+    monkeypatch.setattr(runs, "play", interrupted)
+    words = "run --players uniform --problems branin --noise tenth --budgets 20 --seeds 2 --out"
+    assert peers.main([*words.split(), str(tmp_path)]) == 130
+    assert "the same command goes on" in capsys.readouterr().err
+    monkeypatch.undo()
+    assert peers.main([*words.split(), str(tmp_path)]) == 0
+    assert "2 runs, 1 to be made" in capsys.readouterr().out
 
 
 def test_a_player_whose_library_is_missing_is_left_out(

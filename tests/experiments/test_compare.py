@@ -1,16 +1,16 @@
 """`partita compare`, `partita policies` and `partita problems`."""
 
 import math
-import subprocess
 import sys
 
 import numpy as np
 import pytest
+from joblib.externals.loky import get_reusable_executor
 
 import partita as pt
 from partita.commands import main as cli
 from partita.errors import InvalidInput
-from partita.experiments import PolicySpec, ProblemSpec, Task, compare, run
+from partita.experiments import PolicySpec, ProblemSpec, Task, compare, figures, run, run_many
 from partita.experiments.specs import policy_for
 from partita.experiments.trace import PolicyFailed
 from partita.policies.named import read_policy
@@ -67,6 +67,13 @@ def test_the_recommended_points_regret():
     assert trace.simple_regret == built.values.max() - built.values[arm]
 
 
+@pytest.fixture
+def undrawn(monkeypatch):
+    """No figure: others look at it."""
+    monkeypatch.setattr(figures, "comparison", lambda *_: {})
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_runs_are_kept(tmp_path, made, capsys):
     command = (*SMALL, "--policies", "uniform", "hoo", "--out", tmp_path)
     assert compare_(*command) == 0
@@ -146,7 +153,7 @@ def own(tmp_path, monkeypatch):
     sys.modules.pop("own_policies_b", None)
 
 
-@pytest.mark.usefixtures("own")
+@pytest.mark.usefixtures("own", "undrawn")
 def test_a_policy_of_ones_own(tmp_path, capsys):
     names = ("own_policies_b:Corner", "own_policies_b:Duck")
     assert compare_(*SMALL, "--policies", *names, "--out", tmp_path / "out") == 0
@@ -179,16 +186,12 @@ def test_ones_own_policy_is_run_again_once_its_file_changed(tmp_path):
 
 
 @pytest.mark.usefixtures("own")
-def test_ones_own_policy_in_other_processes(tmp_path):
-    command = ["compare", *map(str, SMALL), "--policies", "own_policies_b:Corner", "uniform"]
-    done = subprocess.run(
-        [sys.executable, "-m", "partita", *command, "--jobs", "2", "--out", str(tmp_path / "out")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Corner" in done.stdout
+def test_ones_own_policy_in_other_processes():
+    get_reusable_executor().shutdown(wait=True)  # new ones start in the folder that we are in
+    problem, policy = ProblemSpec("synthetic", 1, 6), PolicySpec("own_policies_b:Corner")
+    traces = run_many([Task(policy, problem, 5, seed) for seed in range(2)], jobs=2)
+    assert [trace.choices.tolist() for trace in traces] == [[0] * 5] * 2
+    get_reusable_executor().shutdown(wait=True)
 
 
 def test_settings_in_brackets():

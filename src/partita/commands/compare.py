@@ -63,10 +63,10 @@ def run(options: argparse.Namespace) -> int:
     from pathlib import Path
 
     from partita._optional import require
-    from partita.experiments import compare, figures
-    from partita.experiments.parallel import check_backend, run_many
+    from partita.experiments import Store, compare, figures, run_many
+    from partita.experiments.parallel import check_backend
     from partita.experiments.progress import Progress
-    from partita.experiments.store import Store, replace_file
+    from partita.experiments.store import replace_file
 
     plan = _read(options)
     check_backend(options.backend)

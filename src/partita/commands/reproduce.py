@@ -51,9 +51,9 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Make the runs, and write the tables and figures."""
     from partita._optional import require
-    from partita.experiments import paper
+    from partita.experiments import paper, run_many
     from partita.experiments.folder import Folder
-    from partita.experiments.parallel import check_backend, run_many
+    from partita.experiments.parallel import check_backend
     from partita.experiments.progress import Progress
 
     experiments, plan = _read(options)

@@ -9,19 +9,17 @@ from partita._lazy import lazy_names as _lazy_names
 if TYPE_CHECKING:
     from partita.policies.named import PolicySpec
 
-    from .parallel import run_many
     from .specs import ProblemSpec, Task
-    from .store import Store
-    from .trace import Trace, run
+    from .trace import Store, Trace, run, run_many
 
 _HOME = {
     "PolicySpec": "partita.policies.named",
     "ProblemSpec": "specs",
-    "Store": "store",
+    "Store": "trace",
     "Task": "specs",
     "Trace": "trace",
     "run": "trace",
-    "run_many": "parallel",
+    "run_many": "trace",
 }
 
 __all__ = ["PolicySpec", "ProblemSpec", "Store", "Task", "Trace", "run", "run_many"]

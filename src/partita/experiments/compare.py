@@ -15,7 +15,7 @@ from partita.problems import get, names
 
 from .specs import SYNTHETIC, ProblemSpec, Task
 from .summary import band, entry
-from .table import estimate, runs_text
+from .table import REGRET_NOTE, estimate, runs_text
 from .trace import Trace
 
 POLICIES = ("igp-ucb", "pi-gp-ucb-paper", "pi-gp-ucb", "pi-gp-ts", "uniform")
@@ -71,9 +71,9 @@ def read_problem(
     continuous: bool = False,
 ) -> ProblemSpec:
     """A problem by its name, with a dimension if need be: "synthetic-3d", "branin", "ackley-5d"."""
-    found = re.fullmatch(r"(.+?)-(\d+)d", text)
-    name = text if found is None else found[1]
-    given = None if found is None else int(found[2])
+    parts = re.fullmatch(r"(.+?)-(\d+)d", text)
+    name = text if parts is None else parts[1]
+    given = None if parts is None else int(parts[2])
     if name == SYNTHETIC:
         dim = 2 if given is None else given
     elif name in names():
@@ -97,8 +97,8 @@ def title(problem: ProblemSpec) -> str:
     """What a problem is called in tables and figures."""
     if problem.name == SYNTHETIC:
         return f"synthetic, d = {problem.dim}"
-    known = get(problem.name, problem.dim)
-    return known.title if problem.dim == 2 else f"{known.title}, d = {problem.dim}"
+    text = get(problem.name, problem.dim).title
+    return text if problem.dim == 2 else f"{text}, d = {problem.dim}"
 
 
 def label(policy: PolicySpec) -> str:
@@ -124,8 +124,7 @@ def render(plan: Plan, traces: Mapping[tuple[ProblemSpec, PolicySpec], Sequence[
         *aligned(rows),
         "",
         *(f"{title(problem)}: {_setting(problem)}." for problem in plan.problems),
-        "Regret: the mean over runs of R_T / (T (f* − mean f)), a fraction of what uniform "
-        "sampling loses on the same function; ± half of Student’s 95 % confidence interval.",
+        REGRET_NOTE,
         "Best point’s regret: the mean over runs of (f* − f(x̂)) / (f* − mean f), x̂ what the "
         "policy recommends at the end.",
         "Time a step: the time to make the policy and of all its asks and tells over T, on one "

@@ -11,7 +11,8 @@ from partita._version import __version__
 from partita.errors import InvalidInput, PartitaError
 
 from .paper import Plan
-from .store import Store, replace_file
+from .store import replace_file
+from .trace import Store
 
 #: Says what the folder holds. Its presence marks a folder as ours.
 SETTINGS = "settings.json"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from partita.errors import InvalidInput
 from partita.policies.named import PolicySpec
@@ -111,16 +111,13 @@ def figure2(plan: Plan) -> dict[tuple[str, str], list[Task]]:
     return {(f, p): _runs(plan, p, literature(f)) for f in FUNCTIONS for p in plan.policies}
 
 
+_GROUPS: dict[str, Callable[[Plan], Mapping[Any, list[Task]]]]
+_GROUPS = {"table1": table1, "figure1": figure1, "figure2": figure2}
+
+
 def tasks(experiment: str, plan: Plan) -> list[Task]:
     """All runs of an experiment."""
-    groups: Sequence[list[Task]]
-    if experiment == "table1":
-        groups = list(table1(plan).values())
-    elif experiment == "figure1":
-        groups = list(figure1(plan).values())
-    else:
-        groups = list(figure2(plan).values())
-    return [task for group in groups for task in group]
+    return [task for group in _GROUPS[experiment](plan).values() for task in group]
 
 
 def _runs(plan: Plan, policy: str, problem: ProblemSpec) -> list[Task]:

@@ -2,84 +2,121 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import warnings
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from partita._optional import require
 from partita.errors import InvalidInput, PartitaError
 
-from .cost import available_bytes, expected_bytes, expected_seconds
-from .progress import Progress
-from .specs import Task
-from .store import Store
-from .trace import Trace, run
+from .store import AnyRun, AnyTask, RunStore
 
 #: Where runs can be made: processes of this machine, or a cluster.
 BACKENDS = ("loky", "dask", "ray")
 #: The part of the free memory that runs may fill.
 _MEMORY_SHARE = 0.8
 
+T = TypeVar("T", bound=AnyTask)
+R = TypeVar("R", bound=AnyRun)
+
 
 class WorkerLost(PartitaError, RuntimeError):
     """A process that made a run was killed from outside."""
 
 
-def run_many(
-    tasks: Iterable[Task],
+class Cost(NamedTuple):
+    """What a run will take, roughly: seconds, and bytes of memory at most."""
+
+    seconds: float
+    bytes: float
+
+
+class Watcher(Protocol):
+    """Who is told how far it is."""
+
+    def start(self, total: int, left: Sequence[float], jobs: int) -> None:
+        """There are `total` runs, and `left` has the expected seconds of those to be made."""
+
+    def finished(self, run: Any, expected: float) -> None:
+        """One more run is done, of which `expected` seconds were expected."""
+
+
+class Phase(NamedTuple):
+    """Tasks, and how many of them are made at once."""
+
+    tasks: Sequence[Any]
+    at_once: int
+
+
+def run_all(
+    tasks: Iterable[T],
+    make: Callable[[T], R],
     *,
-    store: Store | None = None,
+    store: RunStore[R] | None = None,
     jobs: int | None = None,
     backend: str = "loky",
-    progress: Progress | None = None,
-) -> list[Trace]:
-    """The traces of many tasks, in their order; the longest are run first.
+    progress: Watcher | None = None,
+    cost: Callable[[T], Cost] = lambda _: Cost(1.0, 0.0),
+    enough: Callable[[R], bool] = lambda _: True,
+) -> list[R]:
+    """The runs of many tasks, in their order; those of the highest cost are made first.
 
     Parameters
     ----------
-    tasks : Task, many
+    tasks : many
         Equal ones are run once.
-    store : Store, optional
-        Traces that it holds are not run again, new ones are added as they finish.
+    make : the run of a task; a function that other processes can import
+    store : RunStore, optional
+        Runs that it holds are not made again, new ones are added as they finish.
     jobs : int, optional
         Runs made at once. Default: one a core. Fewer are made at once while runs are due that
         would not fit into memory together.
     backend : "loky", "dask" or "ray"
         Processes of this machine; the Dask cluster that DASK_SCHEDULER_ADDRESS names; the Ray
         cluster that RAY_ADDRESS names. Without an address either starts on this machine.
-    progress : Progress, optional
+    progress : Watcher, optional
+    cost : what a task will take; tasks of equal cost keep their order
+    enough : whether a stored run will do, or is to be made again
     """
     check_backend(backend)
     if jobs is not None and jobs < 1:
         raise InvalidInput(f"jobs={jobs}: give at least 1.")
     wanted = list(tasks)
-    traces: dict[Task, Trace] = {}
+    runs: dict[T, R] = {}
     left = []
     for task in dict.fromkeys(wanted):
-        trace = store.load(task) if store is not None else None
-        if trace is None:
+        run = store.load(task) if store is not None else None
+        if run is None or not enough(run):
             left.append(task)
         else:
-            traces[task] = trace
-    left.sort(key=expected_seconds, reverse=True)
-    if left:
-        if store is not None:
-            store.sweep()
-        with _started(backend, jobs) as workers:
-            if progress is not None:
-                progress.start(len(left) + len(traces), left, workers)
-            for phase, at_once in _phases(left, workers, backend):
-                with closing(_results(phase, at_once, backend)) as results:
-                    for trace in results:
-                        if store is not None:
-                            store.save(trace)
-                        traces[trace.task] = trace
-                        if progress is not None:
-                            progress.finished(trace)
-    return [traces[task] for task in wanted]
+            runs[task] = run
+    costs = {task: cost(task) for task in left}
+    left.sort(key=lambda task: costs[task].seconds, reverse=True)
+    total = len(left) + len(runs)
+    if not left:
+        if progress is not None:
+            progress.start(total, [], 1)
+        return [runs[task] for task in wanted]
+    if store is not None:
+        store.sweep()
+    with _started(backend, jobs) as workers:
+        if progress is not None:
+            progress.start(total, [costs[task].seconds for task in left], workers)
+        memory = available_bytes() if backend == "loky" else None
+        for phase in phases(left, cost, workers, memory):
+            with closing(_results(phase, make, backend)) as results:
+                for run in results:
+                    if store is not None:
+                        store.save(run)
+                    runs[run.task] = run
+                    if progress is not None:
+                        progress.finished(run, costs[run.task].seconds)
+    return [runs[task] for task in wanted]
 
 
 def check_backend(backend: str) -> None:
@@ -91,6 +128,41 @@ def check_backend(backend: str) -> None:
         require("distributed")
     if backend == "ray":
         require("ray.util.joblib")
+
+
+def phases(
+    tasks: Sequence[T], cost: Callable[[T], Cost], workers: int, memory: float | None
+) -> Iterator[Phase]:
+    """Tasks in two parts: large ones, fewer at once if memory is short, and the others.
+
+    `memory` is what there is in bytes, None where it is not known, as on a cluster.
+    """
+    if memory is None:
+        yield Phase(tasks, workers)
+        return
+    usable = _MEMORY_SHARE * memory
+    bytes_of = {task: cost(task).bytes for task in tasks}
+    large = [task for task in tasks if bytes_of[task] > usable / workers]
+    if large:
+        most = max(bytes_of[task] for task in large)
+        yield Phase(large, max(1, min(workers, int(usable / most))))
+    small = [task for task in tasks if bytes_of[task] <= usable / workers]
+    if small:
+        yield Phase(small, workers)
+
+
+def available_bytes() -> float | None:
+    """Memory that new processes can have; None where the system does not say."""
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024.0 * float(line.split()[1])
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        return 0.5 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
 
 
 @contextmanager
@@ -133,40 +205,24 @@ def _deaf_children() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _phases(
-    tasks: Sequence[Task], workers: int, backend: str
-) -> Iterator[tuple[Sequence[Task], int]]:
-    """Tasks, longest first, and how many at once: large ones fewer, if memory is short.
-
-    A cluster's memory is not known here, so there it is not considered.
-    """
-    memory = available_bytes() if backend == "loky" else None
-    share = None if memory is None else _MEMORY_SHARE * memory / workers
-    large = [t for t in tasks if share is not None and expected_bytes(t) > share]
-    if large and memory is not None:
-        most = max(map(expected_bytes, large))
-        yield large, max(1, min(workers, int(_MEMORY_SHARE * memory / most)))
-    apart = set(large)
-    small = [t for t in tasks if t not in apart]
-    if small:
-        yield small, workers
-
-
-def _results(tasks: Sequence[Task], workers: int, backend: str) -> Generator[Trace]:
-    """Traces in the order they finish. Workers are ended if this is closed early or fails."""
-    if backend == "ray":
-        yield from _slices(tasks, workers)
-        return
+def _results(phase: Phase, make: Callable[[T], R], backend: str) -> Generator[R]:
+    """Runs in the order they finish. Workers are ended if this is closed early or fails."""
     joblib = require("joblib")
+    settings = {"n_jobs": phase.at_once, "batch_size": 1}
+    if backend == "ray":  # which cannot return runs as they finish: a slice at a time
+        with joblib.Parallel(**settings) as parallel:
+            for start in range(0, len(phase.tasks), phase.at_once):
+                part = phase.tasks[start : start + phase.at_once]
+                yield from parallel(joblib.delayed(make)(task) for task in part)
+        return
     lost = require("joblib.externals.loky.process_executor").TerminatedWorkerError
-    parallel = joblib.Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")
-    calls = (joblib.delayed(_work)(task) for task in tasks)
-    with _deaf_children() if workers > 1 else nullcontext():
-        results = parallel(calls)
+    parallel = joblib.Parallel(**settings, return_as="generator_unordered")
+    with _deaf_children() if phase.at_once > 1 else nullcontext():
+        results = parallel(joblib.delayed(make)(task) for task in phase.tasks)
     try:
         # Not `yield from`: closing early would pass us by and make joblib warn.
-        for trace in results:  # noqa: UP028
-            yield trace
+        for run in results:  # noqa: UP028
+            yield run
     except lost as error:
         raise WorkerLost(
             "a worker was killed, perhaps for want of memory: finished runs are kept. Go on with "
@@ -176,16 +232,3 @@ def _results(tasks: Sequence[Task], workers: int, backend: str) -> Generator[Tra
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             results.close()
-
-
-def _slices(tasks: Sequence[Task], workers: int) -> Iterator[Trace]:
-    """Traces a slice at a time, for a backend that cannot return them as they finish."""
-    joblib = require("joblib")
-    with joblib.Parallel(n_jobs=workers, batch_size=1) as parallel:
-        for start in range(0, len(tasks), workers):
-            part = tasks[start : start + workers]
-            yield from parallel(joblib.delayed(_work)(task) for task in part)
-
-
-def _work(task: Task) -> Trace:
-    return run(task.policy, task.problem, task.horizon, task.seed)

@@ -6,15 +6,12 @@ import math
 import threading
 import time
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Self, TextIO
 
 from partita._status import StatusLine, bar
 from partita._text import duration
 
-from .cost import expected_seconds
-from .specs import Task
-from .trace import Trace
+from .store import AnyRun
 
 __all__ = ["Progress", "duration"]
 
@@ -41,36 +38,33 @@ class Progress:
         """Nothing is shown before `start`."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Wipe the line."""
         self._stop.set()
         if self._ticker is not None:
             self._ticker.join()
             self._line.wipe()
 
-    def start(self, total: int, left: Sequence[Task], jobs: int) -> None:
-        """There are `total` runs, of which `left` must be made, `jobs` at a time."""
+    def start(self, total: int, left: Sequence[float], jobs: int) -> None:
+        """There are `total` runs; `left` has the seconds expected of those that are to be made.
+
+        They are made `jobs` at a time.
+        """
         self._total, self._done, self._jobs = total, total - len(left), max(1, jobs)
-        self._left = sum(map(expected_seconds, left))
+        self._left = sum(left)
         self._last = time.monotonic()
         if self._line.shown and left and self._ticker is None:
             self._draw()
             self._ticker = threading.Thread(target=self._tick, daemon=True)
             self._ticker.start()
 
-    def finished(self, trace: Trace) -> None:
-        """One more run is done."""
-        expected = expected_seconds(trace.task)
+    def finished(self, run: AnyRun, expected: float) -> None:
+        """One more run is done, of which `expected` seconds were expected."""
         with self._lock:
             self._done += 1
             self._left -= expected
             self._expected += expected
-            self._spent += trace.total_seconds
+            self._spent += run.total_seconds
             self._last = time.monotonic()
         if self._ticker is not None:
             self._draw()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -20,6 +19,8 @@ from partita.policies.base import Policy
 from partita.policies.construct import construct
 from partita.policies.named import PolicySpec
 from partita.problems import RKHSFunction, average, get
+
+from .store import file_name
 
 #: The problem whose function is drawn anew for each seed; every other name is a test function.
 SYNTHETIC = "synthetic"
@@ -40,6 +41,11 @@ class Problem:
     mean: float
     #: f at the arms of a grid, (N,); empty on a box.
     values: FloatArray
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the domain."""
+        return self.domain.dim
 
     @property
     def uniform_regret(self) -> float:
@@ -94,31 +100,27 @@ class ProblemSpec:
     def build(self, seed: int) -> Problem:
         """The problem of one run: the same for every policy."""
         kernel = Matern(self.nu, self.lengthscale)
-        norm_bound = self.norm_bound
-        function: Callable[[FloatArray], FloatArray]
-        values = np.empty(0)
+        norm_bound, drawn = self.norm_bound, None
         if self.name == SYNTHETIC:
-            f = RKHSFunction.sample(self.dim, kernel, seed=seed)
-            norm_bound = f.norm if norm_bound is None else norm_bound
-            function = f
-            if not self.continuous:
-                values = f(Grid(self.side, dim=self.dim).points)
-        else:
-            known = get(self.name, self.dim)
-            function = known.unit
-            if not self.continuous:
-                values = known.on_grid(self.side)
+            drawn = RKHSFunction.sample(self.dim, kernel, seed=seed)
+            norm_bound = drawn.norm if norm_bound is None else norm_bound
         assert norm_bound is not None
-        if not self.continuous:
-            domain: Grid | Box = Grid(self.side, dim=self.dim)
-            best, mean = float(values.max()), float(values.mean())
-        else:
-            domain = Box(np.zeros(self.dim), np.ones(self.dim))
-            best = f.maximum() if self.name == SYNTHETIC else 1.0
+        function: Callable[[FloatArray], FloatArray]
+        function = get(self.name, self.dim).unit if drawn is None else drawn
+        domain: Grid | Box
+        if self.continuous:
+            domain, values = Box(np.zeros(self.dim), np.ones(self.dim)), np.empty(0)
+            best = 1.0 if drawn is None else drawn.maximum()
             mean = average(function, self.dim)
-        return Problem(
-            domain, kernel, float(norm_bound), self.noise, function, best, mean, np.asarray(values)
-        )
+        else:
+            domain = Grid(self.side, dim=self.dim)
+            values = (
+                get(self.name, self.dim).on_grid(self.side)
+                if drawn is None
+                else drawn(domain.points)
+            )
+            best, mean = float(values.max()), float(values.mean())
+        return Problem(domain, kernel, float(norm_bound), self.noise, function, best, mean, values)
 
     @property
     def arms(self) -> int:
@@ -170,8 +172,7 @@ class Task:
 
     def file_name(self) -> str:
         """A readable name that no other task has."""
-        problem, policy = self.problem, self.policy
-        digest = hashlib.sha256(self.as_json().encode()).hexdigest()[:8]
+        problem = self.problem
         where = f"{problem.name}-{problem.dim}d{'-box' * problem.continuous}"
-        name = "".join(c if c.isalnum() or c in "-_" else "-" for c in policy.name)
-        return f"{where}_{name}_T{self.horizon}_seed{self.seed:02d}_{digest}.npz"
+        name = "".join(c if c.isalnum() or c in "-_" else "-" for c in self.policy.name)
+        return file_name(f"{where}_{name}_T{self.horizon}_seed{self.seed:02d}", self)

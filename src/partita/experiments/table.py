@@ -13,6 +13,10 @@ from .summary import Entry, entry
 from .trace import Trace
 
 _MARKS = "†‡§"
+REGRET_NOTE = (
+    "Regret: the mean over runs of R_T / (T (f* − mean f)), a fraction of what uniform sampling "
+    "loses on the same function; ± half of Student’s 95 % confidence interval."
+)
 
 
 def render(plan: Plan, traces: Mapping[tuple[int, str], Sequence[Trace]]) -> str:
@@ -38,8 +42,7 @@ def render(plan: Plan, traces: Mapping[tuple[int, str], Sequence[Trace]]) -> str
         "",
         *aligned([header, *rows]),
         "",
-        "Regret: the mean over runs of R_T / (T (f* − mean f)), a fraction of what uniform "
-        "sampling loses on the same function; ± half of Student’s 95 % confidence interval.",
+        REGRET_NOTE,
         "Time: the mean over runs of the time to make the policy and of all its asks and tells, on "
         "one core.",
         *(f"{mark} {note}" for note, mark in notes.items()),
@@ -63,5 +66,5 @@ def estimate(mean: float, half_width: float) -> str:
 
 
 def runs_text(number: int) -> str:
-    """How many runs, in words."""
+    """The number of runs as text: 1 run, 5 runs."""
     return f"{number} run{'s' * (number > 1)}"

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from partita._threads import one_thread
 from partita._types import FloatArray
+from partita._version import __version__
 from partita.errors import PartitaError
 from partita.model.domains import Grid
 from partita.policies.base import Policy
 from partita.policies.named import PolicySpec
 from partita.policies.ucb import UCBPolicy
 
+from .cost import expected_cost
+from .parallel import Watcher, run_all
+from .play import added, steps
 from .specs import Problem, ProblemSpec, Task, policy_for
+from .store import RunStore
 
 SmallFloats = npt.NDArray[np.float32]
 SmallInts = npt.NDArray[np.int32]
@@ -27,7 +35,7 @@ SmallInts = npt.NDArray[np.int32]
 #: How often cells and information gain are looked at in a run, at most.
 SAMPLES = 200
 #: Distinguishes the noise's random numbers from the function's, which share the seed.
-_NOISE_STREAM = 1
+NOISE_STREAM = 1
 
 
 class PolicyFailed(PartitaError, RuntimeError):
@@ -105,40 +113,65 @@ def run(policy: PolicySpec, problem: ProblemSpec, horizon: int, seed: int) -> Tr
         return _play(task, problem.build(seed))
 
 
-def _play(task: Task, problem: Problem, steps: int | None = None) -> Trace:
+class Store(RunStore[Trace]):
+    """A folder of traces, made by this version of Partita."""
+
+    def __init__(self, folder: str | Path) -> None:
+        super().__init__(folder, Trace, __version__)
+
+
+def run_many(
+    tasks: Iterable[Task],
+    *,
+    store: RunStore[Trace] | None = None,
+    jobs: int | None = None,
+    backend: str = "loky",
+    progress: Watcher | None = None,
+) -> list[Trace]:
+    """The traces of many tasks, in their order; the longest are run first.
+
+    Arguments are those of `partita.experiments.parallel.run_all`.
+    """
+    return run_all(
+        tasks,
+        _made,
+        store=store,
+        jobs=jobs,
+        backend=backend,
+        progress=progress,
+        cost=expected_cost,
+    )
+
+
+def _made(task: Task) -> Trace:
+    return run(task.policy, task.problem, task.horizon, task.seed)
+
+
+def _play(task: Task, problem: Problem, limit: int | None = None) -> Trace:
     """A run, or its first steps."""
-    horizon = task.horizon if steps is None else min(steps, task.horizon)
-    look_up = _Values(problem)
-    random = np.random.default_rng([task.seed, _NOISE_STREAM])
-    noise = random.uniform(-problem.half_width, problem.half_width, horizon)
+    horizon = task.horizon if limit is None else min(limit, task.horizon)
+    values = _Values(problem)
+    random = np.random.default_rng([task.seed, NOISE_STREAM])
+    noise = added(random.uniform(-problem.half_width, problem.half_width, horizon).tolist())
     sampled = sample_steps(horizon)
     regret, seconds = np.empty(horizon, np.float32), np.empty(horizon, np.float32)
     choices = np.empty(horizon, np.int32)
-    cells = np.empty(len(sampled), np.int32)
-    gain = np.empty(len(sampled))
+    looks: list[_Look] = []
     begin = time.perf_counter()
     policy = policy_for(task.policy, problem, task.horizon, task.seed)
     setup_seconds = time.perf_counter() - begin
-    samples = t = 0
+    done = 0
     try:
-        for t in range(horizon):
-            begin = time.perf_counter()
-            x = policy.ask()
-            asked = time.perf_counter() - begin
-            arm, value = look_up(x)
-            begin = time.perf_counter()
-            policy.tell(x, value + float(noise[t]))
-            seconds[t] = asked + time.perf_counter() - begin
-            regret[t] = problem.best - value
-            choices[t] = arm
-            if t + 1 == sampled[samples]:
-                cells[samples], gain[samples] = _look(policy)
-                samples += 1
-        recommended = look_up(policy.recommend().x)[1]
+        for done, step in enumerate(steps(policy, values.at, noise, horizon), start=1):
+            regret[done - 1], seconds[done - 1] = problem.best - step.value, step.seconds
+            choices[done - 1] = values.arm(step.x)
+            if done == sampled[len(looks)]:
+                looks.append(_look(policy))
+        recommended = values.at(policy.recommend().x)
     except Exception as error:
         raise PolicyFailed(
-            f"{task.policy.name} failed on {task.problem.name} (seed {task.seed}) at step {t + 1}: "
-            f"{type(error).__name__}: {error}"
+            f"{task.policy.name} failed on {task.problem.name} (seed {task.seed}) at step "
+            f"{min(done + 1, horizon)}: {type(error).__name__}: {error}"
         ) from error
     return Trace(
         task=task,
@@ -146,8 +179,8 @@ def _play(task: Task, problem: Problem, steps: int | None = None) -> Trace:
         choices=choices,
         seconds=seconds,
         sampled=sampled,
-        cells=cells,
-        information_gain=gain,
+        cells=np.array([look.cells for look in looks], np.int32),
+        information_gain=np.array([look.information_gain for look in looks]),
         setup_seconds=setup_seconds,
         simple_regret=problem.best - recommended,
         uniform_regret=problem.uniform_regret,
@@ -162,14 +195,22 @@ class _Values:
         points = problem.domain.points if isinstance(problem.domain, Grid) else ()
         self._arms = {point.tobytes(): arm for arm, point in enumerate(points)}
 
-    def __call__(self, x: FloatArray) -> tuple[int, float]:
+    def arm(self, x: FloatArray) -> int:
+        """The number of the arm at a point (d,); −1 on a box."""
         domain = self._problem.domain
         if not isinstance(domain, Grid):
-            return -1, float(self._problem.function(domain.check(x[None, :]))[0])
+            return -1
         arm = self._arms.get(x.tobytes())
         if arm is None:  # an equal point in other bits, or none: the domain says
             arm = int(domain.index_of(np.asarray(x, dtype=float)[None, :])[0])
-        return arm, float(self._problem.values[arm])
+        return arm
+
+    def at(self, x: FloatArray) -> float:
+        """The value at a point (d,)."""
+        problem = self._problem
+        if isinstance(problem.domain, Grid):
+            return float(problem.values[self.arm(x)])
+        return float(problem.function(problem.domain.check(x[None, :]))[0])
 
 
 def sample_steps(horizon: int) -> SmallInts:
@@ -178,12 +219,18 @@ def sample_steps(horizon: int) -> SmallInts:
     return np.arange(horizon, 0, -step, dtype=np.int32)[::-1]
 
 
-def _look(policy: Policy) -> tuple[int, float]:
-    """Cells in the cover and their information gain together."""
+class _Look(NamedTuple):
+    """Cells in the cover, and their information gain together."""
+
+    cells: int
+    information_gain: float
+
+
+def _look(policy: Policy) -> _Look:
     if not isinstance(policy, UCBPolicy):
-        return 0, 0.0
+        return _Look(0, 0.0)
     cover = policy.cover
-    return len(cover), math.fsum(cell.information_gain for cell in cover)
+    return _Look(len(cover), math.fsum(cell.information_gain for cell in cover))
 
 
 @cache
@@ -192,4 +239,4 @@ def _warm_up(policy: PolicySpec, problem: ProblemSpec, horizon: int) -> None:
     import_module("scipy.linalg")
     coarse = ProblemSpec("synthetic", dim=problem.dim, side=4, continuous=problem.continuous)
     _play(Task(policy, coarse, 60, 0), coarse.build(0))
-    _play(Task(policy, problem, horizon, 0), problem.build(0), steps=2)
+    _play(Task(policy, problem, horizon, 0), problem.build(0), limit=2)

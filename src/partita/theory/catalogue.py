@@ -21,11 +21,15 @@ def table() -> str:
 
 def page(text: str) -> str:
     """A page with the table between its marks made anew."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"the page has no {BEGIN} … {END}")
-    return f"{before}{BEGIN}\n\n{table()}\n{END}{after}"
+    return between(text, BEGIN, END, table())
+
+
+def between(text: str, begin: str, end: str, content: str) -> str:
+    """A text with what stands between two marks replaced."""
+    before, _, rest = text.partition(begin)
+    if begin not in text or end not in rest:
+        raise ValueError(f"the page has no {begin} … {end}")
+    return f"{before}{begin}\n\n{content}\n{end}{rest.partition(end)[2]}"
 
 
 def _row(method: Method) -> Sequence[str]:

@@ -1,21 +1,20 @@
-"""What an exponent is, and the formulas.
+"""What an exponent is, and the constants of the cover.
 
 Notation: d the dimension, ν the smoothness of the Matérn kernel, T the horizon, γ_T the largest
 information gain of T points. "Up to logarithms" is Janz et al. 2020's Õ: f(t) = Õ(t^a) if
 f(t) = O(t^(a+ε)) for every ε > 0.
-
-Formulas take ν as a `Fraction`, and are exact; or infinite, and are the limit. They are written so
-that infinity never meets infinity.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from numbers import Integral, Rational, Real
+from types import CodeType
 from typing import Any, overload
 
 import numpy as np
@@ -24,12 +23,10 @@ from partita._checks import as_floats, as_number
 from partita._types import FloatArray
 from partita.errors import InvalidInput
 from partita.partition import cover
-from partita.partition.widths import PaperWidth
 
-#: d and ν → the exponent; ν and the value are fractions, or floats where ν is infinite.
-Rule = Callable[[int, Any], Any]
-
-HALF = Fraction(1, 2)
+#: A formula is a quotient of polynomials in ν, or the least of two. So its limit is the only
+#: fraction of a denominator up to `_LARGEST_DENOMINATOR` near its value at `_HUGE`.
+_HUGE, _LARGEST_DENOMINATOR = Fraction(10**60), 10**15
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ class Exponent:
     title
         What it bounds, in a few words.
     formula
-        The formula in d and ν, as plain text.
+        The formula in d and ν, as plain text; values are computed from this text.
     citation
         Who proved it.
     kind
@@ -66,7 +63,6 @@ class Exponent:
     note: str = ""
     setting: str = ""
     proven_above: float = 0.0
-    rule: Rule = field(kw_only=True, repr=False, compare=False)
 
     @overload
     def __call__(self, dim: int, nu: float | Fraction) -> float: ...
@@ -87,11 +83,30 @@ class Exponent:
 
     def exact(self, dim: int, nu: float | Fraction) -> Fraction:
         """The exponent as a fraction; `nu` may be one too, such as Fraction(1, 3)."""
-        return Fraction(self.rule(as_dim(dim), as_smoothness(nu)))
+        d, smoothness = Fraction(as_dim(dim)), as_smoothness(nu)
+        if isinstance(smoothness, Fraction):
+            return _evaluated(self.formula, d, smoothness)
+        return _evaluated(self.formula, d, _HUGE).limit_denominator(_LARGEST_DENOMINATOR)
 
     def holds(self, nu: float | Fraction) -> bool:
         """Whether the proof covers this smoothness."""
         return as_smoothness(nu) > self.proven_above
+
+
+def _evaluated(formula: str, d: Fraction, nu: Fraction) -> Fraction:
+    names = {"__builtins__": {}, "F": Fraction, "min": min, "d": d, "v": nu}
+    return Fraction(eval(_compiled(formula), names))
+
+
+@cache
+def _compiled(formula: str) -> CodeType:
+    """A formula as it is printed, such as min{1, (3d²+2ν)/(2d²+4ν)}, as Python over fractions."""
+    text = formula
+    for sign, word in (("−", "-"), ("²", "**2"), ("{", "("), ("}", ")"), ("ν", "v")):
+        text = text.replace(sign, word)
+    text = re.sub(r"(?<=[0-9dv)])(?=[dvm(])", "*", text)
+    text = re.sub(r"\d+(?=/)", r"F(\g<0>)", text)  # 1/2 without a d or ν, which are fractions
+    return compile(text, formula, "eval")
 
 
 def as_dim(dim: object) -> int:
@@ -121,20 +136,17 @@ def as_smoothness(nu: object) -> Fraction | float:
     return Fraction(nu) if isinstance(nu, Rational) else Fraction(number)
 
 
-# -- the cover of Janz et al. 2020 -------------------------------------------------------------
-
-
 def cell_exponent(dim: int, nu: float | Fraction) -> float:
     """b = (d+1)/(d+2ν): a cell of side ρ splits at about ρ^(−1/b) points.
 
     Janz et al. 2020, "Main contribution".
     """
-    return float(cell_rule(as_dim(dim), as_smoothness(nu)))
+    return float(cover.cell_exponent(as_dim(dim), float(as_smoothness(nu))))
 
 
 def cover_exponent(dim: int, nu: float | Fraction) -> float:
     """q = d(d+1)/(d(d+2)+2ν): at most O(T^q) cells are ever made. Janz et al. 2020, Lemma 2."""
-    return float(janz_gain(as_dim(dim), as_smoothness(nu)))
+    return float(cover.cover_exponent(as_dim(dim), float(as_smoothness(nu))))
 
 
 def cell_count_bound(t: int, dim: int, nu: float | Fraction) -> float:
@@ -146,84 +158,4 @@ def cell_count_bound(t: int, dim: int, nu: float | Fraction) -> float:
     steps = as_number(t)
     if not (0 <= steps < math.inf and steps == int(steps)):
         raise InvalidInput(f"t={t!r}: give a step, a whole number of at least 0.")
-    width = PaperWidth(1.0, 1.0, 0.5, as_dim(dim), float(as_smoothness(nu)))
-    return width.cell_count_bound(int(steps))
-
-
-def cell_rule(d: int, nu: Any) -> Any:
-    """b."""
-    return cover.cell_exponent(d, nu)
-
-
-# -- information gain --------------------------------------------------------------------------
-
-
-def srinivas_gain(d: int, nu: Any) -> Any:
-    """d(d+1)/(d(d+1)+2ν). Srinivas et al. 2010, Theorem 5."""
-    return d * (d + 1) / (d * (d + 1) + 2 * nu)
-
-
-def janz_gain(d: int, nu: Any) -> Any:
-    """q. Janz et al. 2020, Theorem 2: the gain grows no faster than the cover."""
-    return cover.cover_exponent(d, nu)
-
-
-def vakili_gain(d: int, nu: Any) -> Any:
-    """d/(d+2ν). Vakili et al. 2021; also the lower bound that Janz et al. 2020 deduce."""
-    return d / (d + 2 * nu)
-
-
-def printed_gain(d: int, nu: Any) -> Any:
-    """d²/(d²+2ν): the gain that γ_T√T would need to give IGP-UCB's exponent as printed."""
-    return d * d / (d * d + 2 * nu)
-
-
-# -- regret ------------------------------------------------------------------------------------
-
-
-def gain_root_t(gain: Rule) -> Rule:
-    """γ_T√T, and never more than T: 1/2 + g, at most 1."""
-    return lambda d, nu: min(Fraction(1), HALF + gain(d, nu))
-
-
-def root_gain_t(gain: Rule) -> Rule:
-    """√(γ_T·T): (1 + g)/2."""
-    return lambda d, nu: (1 + gain(d, nu)) / 2
-
-
-def whitehouse_regret(d: int, nu: Any) -> Any:
-    """(2d+ν)/(2d+2ν): γ_T√T with a regulariser T^r, r = d/(2d+2ν).
-
-    Whitehouse et al. 2023. The width is of order √γ + √α·B with α = T^r, the variances sum to
-    α·γ, so R_T = Õ(√T (γ + √(αγ))); and γ = Õ((T/α)^(d/(d+2ν))). The two terms are equal, and
-    their larger least, where γ = α.
-    """
-    return HALF + d / (2 * (nu + d))
-
-
-def simple_lower_bound(d: int, nu: Any) -> Any:
-    """−ν/(d+2ν). Scarlett et al. 2017."""
-    return -(1 - vakili_gain(d, nu)) / 2
-
-
-def constant(value: Fraction | int) -> Rule:
-    """The same for every d and ν."""
-    return lambda d, nu: value
-
-
-# -- trees -------------------------------------------------------------------------------------
-
-
-def hoelder(nu: Any, most: int) -> Any:
-    """min(ν, most): a power of the distance that bounds how f changes."""
-    return min(nu, Fraction(most))
-
-
-def hoo_regret(most: int) -> Rule:
-    """(D+1)/(D+2) with D = d/a, a = min(ν, most): (d+a)/(d+2a)."""
-    return lambda d, nu: (d + hoelder(nu, most)) / (d + 2 * hoelder(nu, most))
-
-
-def doo_loss(d: int, nu: Any) -> Any:
-    """−1/D with D = d/min(ν, 1)."""
-    return -hoelder(nu, 1) / d
+    return 4.0 * math.pow(int(steps) + 1, cell_exponent(dim, nu) * dim)
