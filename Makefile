@@ -77,7 +77,7 @@ bench: $(BENCH_STAMP) ## Measure what a step costs
 	$(BIN)/python benchmarks/step_cost.py
 
 clean: ## Remove caches and build output
-	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . \( -path ./$(VENV) -o -path ./.git \) -prune -o -type d -name __pycache__ \
 		-exec rm -rf {} +
 

@@ -1,12 +1,36 @@
 """The conformance suite: what every policy must pass, for Partita's own and for users'.
 
-`check_policy(MyPolicy)` runs it all; `checks(MyPolicy)` lists the checks one by one, for pytest.
-`Promises` says what a policy promises. No test framework is needed.
+Inherit `PolicyTests` in a test module, or the classes it is made of, and pytest runs each rule on
+each kind of domain. `check_policy(MyPolicy)` runs the same without pytest, which is never imported.
+`Promises` says what a policy promises.
 """
 
 from __future__ import annotations
 
+from .growth import GrowthTests
+from .learning import LearningTests
+from .pending import PendingTests
+from .points import AskTellTests
 from .promises import Promises
-from .suite import Check, ConformanceError, Failure, check_policy, checks
+from .refusals import RefusalTests
+from .repeats import RepeatTests
+from .rules import ConformanceError, Failure
+from .suite import Check, PolicyTests, check_policy, checks
+from .values import ValueTests
 
-__all__ = ["Check", "ConformanceError", "Failure", "Promises", "check_policy", "checks"]
+__all__ = [
+    "AskTellTests",
+    "Check",
+    "ConformanceError",
+    "Failure",
+    "GrowthTests",
+    "LearningTests",
+    "PendingTests",
+    "PolicyTests",
+    "Promises",
+    "RefusalTests",
+    "RepeatTests",
+    "ValueTests",
+    "check_policy",
+    "checks",
+]

@@ -1,18 +1,17 @@
-"""Checks that a policy learns, and that its bounds hold, on easy problems."""
+"""Rules of learning: regret falls, and bounds hold, on easy problems."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from partita.policies.uniform import UniformSampling
 
-from .case import AskTell, Case, Departure, check_recommendation, play
-from .problems import DELTA, Problem, unit_domain
-from .rules import Rule
+from .case import Case, Departure, Game
+from .problems import DELTA, unit_domain
+from .rules import RuleTests, rule
 
 #: Runs that the regret is taken over, by its median, and their length.
 REGRET_RUNS, REGRET_STEPS = 3, 1000
@@ -28,30 +27,50 @@ SIMPLE_FRACTION, EXACT_FRACTION = 0.6, 0.1
 BOUND_RUNS, BOUND_STEPS, BOUND_FAILURES = 20, (5, 20, 60), 5
 
 
-def regret(case: Case) -> None:
-    """On an easy problem the regret a step falls, well below that of uniform sampling."""
-    if case.promises.regret == "simple":
-        _simple_regret(case)
-    else:
-        _cumulative_regret(case)
+class LearningTests(RuleTests):
+    """What a policy loses, and whether its bounds hold."""
 
+    @rule(lambda promises: promises.regret is not None, long=True)
+    def test_regret(self, case: Case) -> None:
+        """On an easy problem the regret a step falls, well below that of uniform sampling."""
+        if case.promises.regret == "simple":
+            _check_simple_regret(case)
+        else:
+            _check_cumulative_regret(case)
 
-def _cumulative_regret(case: Case) -> None:
-    if case.promises.function == "linear":
+    @rule(lambda promises: promises.bounds is not False, long=True)
+    def test_bounds(self, case: Case) -> None:
+        """The bounds of `recommend`, and `certificate`, hold in nearly all of 20 runs."""
+        failures: list[str] = []
         domain = unit_domain(case.kind, 2, 5)
-    else:
-        domain = (
-            unit_domain(case.kind, 2, 4) if case.kind == "arms" else unit_domain(case.kind, 1, 21)
-        )
-    problem = case.problem_on(domain)
-    best, average = problem.best_and_average()
-    quarter = REGRET_STEPS // 4
+        for run in range(BOUND_RUNS):
+            game = case.start(
+                case.problem_on(domain, stream=run), seed=run, horizon=BOUND_STEPS[-1]
+            )
+            proven = getattr(game.policy, "guarantee", None) == "proven"
+            if case.promises.bounds is None and not proven:
+                return  # no bounds are promised
+            failures += _first_failure(game, run)
+        if len(failures) > BOUND_FAILURES:
+            raise Departure(
+                f"bounds fail in about {DELTA:g} of {BOUND_RUNS} runs, {BOUND_FAILURES} at most",
+                f"they failed in {len(failures)}, for instance {failures[0]}",
+                "Check the width against the theorem it comes from, its constants and its use of "
+                'delta; or claim no `guarantee` of "proven".',
+            )
+
+
+def _check_cumulative_regret(case: Case) -> None:
+    linear, arms = case.promises.function == "linear", case.kind == "arms"
+    dim, side = (2, 5) if linear else (2, 4) if arms else (1, 21)
+    problem = case.problem_on(unit_domain(case.kind, dim, side))
+    best, quarter = problem.best(), REGRET_STEPS // 4
     early, late = [], []
     for run in range(REGRET_RUNS):
-        asks = play(case.build(problem, seed=run, horizon=REGRET_STEPS), problem, REGRET_STEPS, run)
-        lost = (best - problem.values(asks)) / (best - average)
-        early.append(float(lost[:quarter].mean()))
-        late.append(float(lost[-quarter:].mean()))
+        asks = case.start(problem, seed=run, horizon=REGRET_STEPS).play(REGRET_STEPS, run)
+        lost = (best - problem.values(asks)) / (best - problem.average())
+        early.append(lost[:quarter].mean())
+        late.append(lost[-quarter:].mean())
     first, last = float(np.median(early)), float(np.median(late))
     if last > LATE_FRACTION or last > max(IMPROVEMENT * first, NEXT_TO_NOTHING):
         raise Departure(
@@ -63,20 +82,19 @@ def _cumulative_regret(case: Case) -> None:
         )
 
 
-def _simple_regret(case: Case) -> None:
+def _check_simple_regret(case: Case) -> None:
     noisy = case.promises.noisy
     steps, runs = (500, 16) if noisy else (200, 6)
     lost: list[float] = []
     uniform: list[float] = []
-    domain = unit_domain(case.kind, 2, 71)
     for run in range(runs):
-        problem = case.problem_on(domain, stream=run)
+        problem = case.problem_on(unit_domain(case.kind, 2, 71), stream=run)
         problem = replace(problem, noise=problem.noise / 3)  # so that resolution counts too
-        best, _ = problem.best_and_average()
-        policy = case.build(problem, seed=run, horizon=steps)
-        for player, gaps in ((policy, lost), (UniformSampling(problem.domain, seed=run), uniform)):
-            play(player, problem, steps, run)
-            gaps.append(best - problem.f(check_recommendation(player, problem.domain).x))
+        game = case.start(problem, seed=run, horizon=steps)
+        yardstick = Game(UniformSampling(problem.domain, seed=run), problem)
+        for player, gaps in ((game, lost), (yardstick, uniform)):
+            player.play(steps, run)
+            gaps.append(problem.best() - problem.f(player.recommendation().x))
     fraction = float(np.mean(lost) / np.mean(uniform))
     allowed = SIMPLE_FRACTION if noisy else EXACT_FRACTION
     if fraction > allowed:
@@ -89,52 +107,20 @@ def _simple_regret(case: Case) -> None:
         )
 
 
-# -- bounds --------------------------------------------------------------------------------------
-
-
-def bounds(case: Case) -> None:
-    """The bounds of `recommend`, and `certificate`, hold in nearly all of 20 runs."""
-    failures: list[str] = []
-    domain = unit_domain(case.kind, 2, 5)
-    for run in range(BOUND_RUNS):
-        problem = case.problem_on(domain, stream=run)
-        policy = case.build(problem, seed=run, horizon=BOUND_STEPS[-1])
-        if case.promises.bounds is None and getattr(policy, "guarantee", None) != "proven":
-            return  # no bounds are promised
-        failure = _first_failure(policy, problem, run)
-        if failure:
-            failures.append(failure)
-    if len(failures) > BOUND_FAILURES:
-        raise Departure(
-            f"bounds fail in about {DELTA:g} of {BOUND_RUNS} runs, {BOUND_FAILURES} at most",
-            f"they failed in {len(failures)}, for instance {failures[0]}",
-            "Check the width against the theorem it comes from, its constants and its use of "
-            'delta; or claim no `guarantee` of "proven".',
-        )
-
-
-def _first_failure(policy: AskTell, problem: Problem, run: int) -> str | None:
-    """What went wrong with the bounds of one run, if anything did."""
-    best, _ = problem.best_and_average()
-    done, tolerance = 0, 1e-9 * problem.scale
+def _first_failure(game: Game, run: int) -> list[str]:
+    """What first went wrong with the bounds of one run, in a list; empty if they held."""
+    problem = game.problem
+    best, done, tolerance = problem.best(), 0, 1e-9 * problem.scale
     for steps in BOUND_STEPS:
-        play(policy, problem, steps - done, stream=BOUND_RUNS * steps + run)
+        game.play(steps - done, stream=BOUND_RUNS * steps + run)
         done = steps
-        answer: Any = check_recommendation(policy, problem.domain)
+        answer = game.recommendation()
         value = problem.f(answer.x)
         if not answer.lower - tolerance <= value <= answer.upper + tolerance:
-            return (
-                f"f(x) = {value:.4g} outside [{answer.lower:.4g}, {answer.upper:.4g}] after "
-                f"{steps} steps"
-            )
-        certificate = getattr(policy, "certificate", None)
+            interval = f"[{answer.lower:.4g}, {answer.upper:.4g}]"
+            return [f"f(x) = {value:.4g} outside {interval} after {steps} steps"]
+        certificate = getattr(game.policy, "certificate", None)
         gap = math.inf if certificate is None else certificate()
         if not best - value <= gap + tolerance:
-            return f"a gap of {best - value:.4g} certified as {gap:.4g} after {steps} steps"
-    return None
-
-
-RULES = (
-    Rule("regret", regret, lambda promises: promises.regret is not None, long=True),
-    Rule("bounds", bounds, lambda promises: promises.bounds is not False, long=True),
-)
+            return [f"a gap of {best - value:.4g} certified as {gap:.4g} after {steps} steps"]
+    return []

@@ -1,12 +1,12 @@
-"""What the checks play: small domains, easy functions, a little noise."""
+"""What the rules play: small domains, easy functions, a little noise."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from partita._types import FloatArray
 from partita.model.domains import Arms, Box, Grid
@@ -14,7 +14,6 @@ from partita.model.kernels import Matern
 from partita.model.noise import Uniform
 
 Domain = Grid | Arms | Box
-Function = Callable[[FloatArray], FloatArray]
 
 #: The kernel that policies are given; the smooth functions are of its space.
 KERNEL = Matern(nu=1.5, lengthscale=0.3)
@@ -31,20 +30,19 @@ _SLOPE = np.array([0.8, -0.48, 0.36])
 
 @dataclass(frozen=True)
 class Problem:
-    """A function on a domain; `noise` is the half-width of its noise, 0 for exact values."""
+    """A function of norm `scale` on a domain, its largest value at `peak`, with noise or without.
+
+    With u = (x − origin)·factors it is Σu if it is linear, else the bump scale·(1 + ‖u‖)·exp(−‖u‖),
+    which is scale·k(peak, ·) for the kernel above. Lists, since NumPy is slow at one point a time.
+    """
 
     domain: Domain
-    #: f at points (n, d), without noise, (n,).
-    values: Function
-    noise: float
+    linear: bool
+    peak: list[float]
+    origin: list[float]
+    factors: list[float]
+    noise: float  # half-width, 0 for exact values
     scale: float
-    #: Where f is largest, or would be but for the domain; in the user's units, (d,).
-    peak: FloatArray
-
-    @property
-    def norm_bound(self) -> float:
-        """What a policy is told of the norm of f."""
-        return self.scale
 
     @property
     def noise_model(self) -> Uniform:
@@ -53,13 +51,22 @@ class Problem:
         return Uniform(-half, half)
 
     def noise_values(self, n: int, stream: int = 0) -> FloatArray:
-        """The noise of n steps."""
+        """The noise of n steps, (n,)."""
         random = np.random.default_rng([stream, 20_200_826])
         return self.noise * random.uniform(-1.0, 1.0, n)
 
-    def f(self, x: FloatArray) -> float:
-        """F at one point, without noise."""
-        return float(self.values(np.reshape(x, (1, -1)))[0])
+    def f(self, x: npt.ArrayLike) -> float:
+        """f at a point, without noise."""
+        given: list[float] = np.ravel(x).tolist()
+        u = [(a - o) * q for a, o, q in zip(given, self.origin, self.factors, strict=True)]
+        if self.linear:
+            return sum(u)
+        z = math.hypot(*u)
+        return self.scale * (1.0 + z) * math.exp(-z)
+
+    def values(self, points: FloatArray) -> FloatArray:
+        """f at points (n, d), without noise, (n,)."""
+        return np.array([self.f(x) for x in points])
 
     def some_points(self, n: int, stream: int = 0) -> FloatArray:
         """Points of the domain (n, d), all different while there are enough arms."""
@@ -69,14 +76,18 @@ class Problem:
         arms = [random.permutation(self.domain.size) for _ in range(1 + n // self.domain.size)]
         return np.array(self.domain.points[np.concatenate(arms)[:n]])
 
-    def best_and_average(self) -> tuple[float, float]:
-        """The largest value and the mean over the domain; on a box the mean is that of a grid."""
+    def best(self) -> float:
+        """The largest value on the domain."""
+        if isinstance(self.domain, Box):
+            return self.f(self.peak)
+        return float(self.values(self.domain.points).max())
+
+    def average(self) -> float:
+        """The mean value over the domain, on a box that of a grid."""
         if not isinstance(self.domain, Box):
-            values = self.values(self.domain.points)
-            return float(values.max()), float(values.mean())
-        side = {1: 1001, 2: 41}.get(self.domain.dim, 15)
-        values = self.values(self.domain.from_unit(Grid(side, self.domain.dim).points))
-        return self.f(self.peak), float(values.mean())
+            return float(self.values(self.domain.points).mean())
+        grid = Grid({1: 1001, 2: 41}.get(self.domain.dim, 15), self.domain.dim)
+        return float(self.values(self.domain.from_unit(grid.points)).mean())
 
 
 def odd_domain(kind: str, dim: int) -> Domain:
@@ -102,47 +113,27 @@ def unit_domain(kind: str, dim: int, side: int) -> Domain:
     return Arms((cells + np.random.default_rng(12).random(cells.shape)) / side)
 
 
-def problem(
-    domain: Domain,
-    *,
-    linear: bool = False,
-    noisy: bool = True,
-    scale: float = 1.0,
-    stream: int | None = None,
+def problem_on(
+    domain: Domain, *, linear: bool, noisy: bool, scale: float = 1.0, stream: int | None = None
 ) -> Problem:
-    """A function of norm `scale` on a domain: one bump, or a slope. At random given a stream."""
-    dim = domain.dim
-    centre, slope = _CENTRE[:dim], _SLOPE[:dim] / np.linalg.norm(_SLOPE[:dim])
+    """A function of norm `scale` on a domain: one bump, or linear. At random given a stream."""
+    dim, side = domain.dim, domain.upper - domain.lower
+    centre, slope = _CENTRE[:dim], _SLOPE[:dim]
     if stream is not None:
         random = np.random.default_rng([stream, 5])
         centre, slope = random.random(dim), random.standard_normal(dim)
-        slope /= np.linalg.norm(slope)
-    peak = np.where(slope > 0.0, domain.upper, domain.lower)
-    if not linear:
-        peak = domain.lower + centre * (domain.upper - domain.lower)
-    values = _slope(domain, scale * slope) if linear else _bump(domain, peak, scale)
-    return Problem(domain, values, scale * NOISE if noisy else 0.0, scale, peak)
-
-
-def _bump(domain: Domain, peak: FloatArray, height: float) -> Function:
-    """Height · k(peak, ·), of norm `height`."""
-    factor = math.sqrt(3.0) / (KERNEL.scales(1)[0] * _side(domain))
-
-    def values(points: FloatArray) -> FloatArray:
-        z = np.sqrt((((points - peak) * factor) ** 2).sum(axis=1))
-        return np.asarray(height * (1.0 + z) * np.exp(-z))
-
-    return values
-
-
-def _slope(domain: Domain, slope: FloatArray) -> Function:
-    lower, side = domain.lower, _side(domain)
-
-    def values(points: FloatArray) -> FloatArray:
-        return np.asarray(((points - lower) / side) @ slope)
-
-    return values
-
-
-def _side(domain: Domain) -> FloatArray:
-    return np.asarray(domain.upper - domain.lower)
+    if linear:
+        origin, peak = domain.lower, np.where(slope > 0.0, domain.upper, domain.lower)
+        factors = scale * slope / np.linalg.norm(slope) / side
+    else:
+        origin = peak = domain.lower + centre * side
+        factors = math.sqrt(3.0) / (KERNEL.scales(dim) * side)
+    return Problem(
+        domain,
+        linear,
+        peak.tolist(),
+        origin.tolist(),
+        factors.tolist(),
+        noise=scale * NOISE if noisy else 0.0,
+        scale=scale,
+    )

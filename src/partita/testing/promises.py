@@ -12,10 +12,22 @@ from partita.errors import InvalidInput
 
 #: The kinds of domain: `Grid`, `Arms` and `Box`.
 KINDS = ("grid", "arms", "box")
-FUNCTIONS = ("smooth", "linear")
-REGRETS = ("cumulative", "simple", None)
 #: The fewest steps from which growth can be told from start-up.
 SHORTEST_LONG_RUN = 400
+
+_YES_OR_NO = (True, False)
+_CHOICES: dict[str, tuple[object, ...]] = {
+    "pending": _YES_OR_NO,
+    "cancel": _YES_OR_NO,
+    "bulk": _YES_OR_NO,
+    "unasked": (True, False, "accepted"),
+    "order_free": _YES_OR_NO,
+    "deterministic": _YES_OR_NO,
+    "noisy": _YES_OR_NO,
+    "function": ("smooth", "linear"),
+    "regret": ("cumulative", "simple", None),
+    "bounds": (True, False, None),
+}
 
 
 @dataclass(frozen=True)
@@ -82,20 +94,22 @@ class Promises:
         domains = (given,) if isinstance(given, str) else tuple(given)
         object.__setattr__(self, "domains", domains)
         if not domains or not set(domains) <= set(KINDS) or len(set(domains)) < len(domains):
-            raise InvalidInput(f"domains={self.domains!r}: give some of {', '.join(KINDS)}.")
-        for name, options in (("function", FUNCTIONS), ("regret", REGRETS)):
-            if getattr(self, name) not in options:
-                words = ", ".join(map(repr, options))
-                raise InvalidInput(f"{name}={getattr(self, name)!r}: give one of {words}.")
-        for name in ("pending", "cancel", "bulk", "order_free", "deterministic", "noisy"):
-            if not isinstance(getattr(self, name), bool):
-                raise InvalidInput(f"{name}={getattr(self, name)!r}: give True or False.")
-        if self.unasked != "accepted" and not isinstance(self.unasked, bool):
-            raise InvalidInput(f'unasked={self.unasked!r}: give True, False or "accepted".')
-        if self.bounds is not None and not isinstance(self.bounds, bool):
-            raise InvalidInput(f"bounds={self.bounds!r}: give True, False or None.")
+            raise InvalidInput(f"domains={domains!r}: give some of {', '.join(KINDS)}.")
+        for name, choices in _CHOICES.items():
+            value = getattr(self, name)
+            if not any(value == choice and type(value) is type(choice) for choice in choices):
+                words = ", ".join(map(repr, choices))
+                raise InvalidInput(f"{name}={value!r}: give one of {words}.")
         for name in ("time", "memory"):
-            self._check_exponents(name)
+            value = getattr(self, name)
+            exponents = value if isinstance(value, Mapping) else dict.fromkeys(KINDS, value)
+            if not set(exponents) <= set(KINDS) or not all(
+                0 <= as_number(exponent) <= 10 for exponent in exponents.values()
+            ):
+                raise InvalidInput(
+                    f"{name}={value!r}: give an exponent of t from 0 to 10, or one for each kind "
+                    f"of domain ({', '.join(KINDS)})."
+                )
         steps = as_number(self.steps)
         if not SHORTEST_LONG_RUN <= steps < math.inf or steps != int(steps):
             raise InvalidInput(
@@ -106,14 +120,3 @@ class Promises:
         """The exponent of growth promised on one kind of domain."""
         value: float | Mapping[str, float] = getattr(self, name)
         return float(value.get(kind, 0.0) if isinstance(value, Mapping) else value)
-
-    def _check_exponents(self, name: str) -> None:
-        given = getattr(self, name)
-        by_kind = given if isinstance(given, Mapping) else dict.fromkeys(KINDS, given)
-        if not set(by_kind) <= set(KINDS) or not all(
-            0 <= as_number(value) <= 10 for value in by_kind.values()
-        ):
-            raise InvalidInput(
-                f"{name}={given!r}: give an exponent of t from 0 to 10, or one for each kind of "
-                f"domain ({', '.join(KINDS)})."
-            )

@@ -1,9 +1,9 @@
-"""Checks of bad input: what must be refused, and that a refusal changes nothing."""
+"""Rules of bad input: what must be refused, and that a refusal changes nothing."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,12 +11,12 @@ import numpy as np
 from partita._types import FloatArray
 from partita.model.domains import Box
 
-from .case import REFUSALS, AskTell, Case, Departure, ask, play, refused
+from .case import REFUSALS, Case, Departure
 from .problems import Problem
-from .rules import Rule
+from .rules import RuleTests, rule
 
-#: Steps before and after a call that should be refused.
-_BEFORE, _AFTER = 6, 8
+#: Steps before a call that should be refused.
+_BEFORE = 6
 
 
 class BadCall(NamedTuple):
@@ -27,52 +27,58 @@ class BadCall(NamedTuple):
     y: Any
 
 
-def bad_points(case: Case) -> None:
-    """A point of the wrong shape, not finite, no number or outside the domain is refused."""
-    _must_refuse(case, _points)
+#: Lists the bad calls about a pending point of a problem.
+BadCalls = Callable[[Problem, FloatArray], list[BadCall]]
 
 
-def bad_values(case: Case) -> None:
-    """A value that is NaN, infinite, no number or more than one is refused."""
-    _must_refuse(case, _values)
+class RefusalTests(RuleTests):
+    """Bad input, and what is left after it was refused."""
+
+    @rule()
+    def test_bad_points(self, case: Case) -> None:
+        """A point of the wrong shape, not finite, no number or outside the domain is refused."""
+        _check_refused(case, _bad_points)
+
+    @rule()
+    def test_bad_values(self, case: Case) -> None:
+        """A value that is NaN, infinite, no number or more than one is refused."""
+        _check_refused(case, _bad_values)
+
+    @rule(lambda promises: promises.bulk)
+    def test_bad_bulk(self, case: Case) -> None:
+        """Bulk tells whose lengths differ, or with one bad row, are refused."""
+        _check_refused(case, _bad_bulks)
+
+    @rule()
+    def test_refused_unchanged(self, case: Case) -> None:
+        """A refused tell changes nothing: the point stays pending, later asks are the same."""
+        twin = case.start(steps=_BEFORE)
+        twin.tell(twin.ask())
+        expected = twin.play(8, stream=1)
+        for bad_calls in (_bad_points, _bad_values, *([_bad_bulks] if case.promises.bulk else [])):
+            for i in range(len(bad_calls(case.problem, expected[0]))):
+                game = case.start(steps=_BEFORE)
+                pending = game.ask()
+                call = bad_calls(case.problem, pending)[i]
+                if _outcome(game.policy, call) is None:
+                    continue  # went through: another rule says so
+                game.check_count("told", _BEFORE, f"after {call.words} was refused")
+                game.check_count("pending", 1, f"after {call.words} was refused")
+                game.tell(pending)
+                case.check_same(
+                    expected,
+                    game.play(8, stream=1),
+                    f"{call.words} is refused and changes nothing",
+                    "Check all of a call's input before changing any state.",
+                )
 
 
-def bad_bulk(case: Case) -> None:
-    """Bulk tells whose lengths differ, or with one bad row, are refused."""
-    _must_refuse(case, _bulks)
-
-
-def refused_unchanged(case: Case) -> None:
-    """A refused tell changes nothing: the pending point stays pending, later asks are the same."""
-    problem = case.problem()
-    expected: FloatArray | None = None
-    makers = [_points, _values, *([_bulks] if case.promises.bulk else [])]
-    for maker in makers:
-        for i, _ in enumerate(maker(problem, problem.some_points(1)[0])):
-            policy, pending = _ready(case, problem)
-            call = list(maker(problem, pending))[i]
-            if _outcome(policy, call) is None:
-                continue  # went through: another check says so
-            case.expect_count(policy, "told", _BEFORE, f"after {call.words} was refused")
-            case.expect_count(policy, "pending", 1, f"after {call.words} was refused")
-            if expected is None:
-                twin, also = _ready(case, problem)
-                expected = _go_on(twin, problem, also)
-            case.same_asks(
-                expected,
-                _go_on(policy, problem, pending),
-                f"{call.words} is refused and changes nothing",
-                "Check all of a call's input before changing any state.",
-            )
-
-
-def _must_refuse(case: Case, calls: Callable[[Problem, FloatArray], Iterator[BadCall]]) -> None:
+def _check_refused(case: Case, bad_calls: BadCalls) -> None:
     """Refuse a policy that takes any of the calls; the message names them all."""
-    problem = case.problem()
     taken = []
-    policy, pending = _ready(case, problem)
-    for call in calls(problem, pending):
-        outcome = _outcome(policy, call)
+    game = case.start(steps=_BEFORE)
+    for call in bad_calls(case.problem, game.ask()):
+        outcome = _outcome(game.policy, call)
         if isinstance(outcome, REFUSALS):
             continue
         taken.append(
@@ -80,7 +86,8 @@ def _must_refuse(case: Case, calls: Callable[[Problem, FloatArray], Iterator[Bad
             if outcome is None
             else f"{call.words} raised {type(outcome).__name__}: {outcome}"
         )
-        policy, pending = _ready(case, problem)  # what took bad input is of no more use
+        game = case.start(steps=_BEFORE)  # what took bad input is of no more use
+        game.ask()
     if taken:
         raise Departure(
             "bad input raises ValueError, TypeError or LookupError",
@@ -89,76 +96,53 @@ def _must_refuse(case: Case, calls: Callable[[Problem, FloatArray], Iterator[Bad
         )
 
 
-def _ready(case: Case, problem: Problem) -> tuple[AskTell, FloatArray]:
-    """A policy after some steps, with one pending point."""
-    policy = case.build(problem)
-    play(policy, problem, _BEFORE)
-    return policy, ask(policy)
-
-
-def _go_on(policy: AskTell, problem: Problem, pending: FloatArray) -> FloatArray:
-    policy.tell(pending, problem.f(pending))
-    return play(policy, problem, _AFTER, stream=1)
-
-
-def _outcome(policy: AskTell, call: BadCall) -> Exception | None:
-    """What a call raised, if anything."""
+def _outcome(policy: Any, call: BadCall) -> Exception | None:
+    """What a call raised, or None if it went through."""
     try:
-        return refused(lambda: policy.tell(call.x, call.y))
+        policy.tell(call.x, call.y)
     except Exception as error:
         return error
+    return None
 
 
-# -- bad calls -----------------------------------------------------------------------------------
+def _bad_points(problem: Problem, x: FloatArray) -> list[BadCall]:
+    dim, y, domain = problem.domain.dim, problem.f(x), problem.domain
+    side = domain.upper - domain.lower
+    points = {
+        "a point with a coordinate too many": np.append(x, x[0]),
+        "a point with a coordinate too few": x[1:],
+        "an empty point": np.empty(0),
+        "a number as the point": 0.5,
+        "a point of shape (1, 1, d)": x.reshape(1, 1, dim),
+        "a point with a NaN": np.where(np.arange(dim) == 0, math.nan, x),
+        "an infinite point": np.where(np.arange(dim) == 1, math.inf, x),
+        "None as the point": None,
+        "a word as the point": "x",
+        "a point above the domain": domain.upper + 0.1 * side,
+        "a point below the domain": domain.lower - 0.1 * side,
+    }
+    if not isinstance(domain, Box):
+        points["a point between two arms"] = domain.points[:2].mean(axis=0)
+    return [BadCall(f"tell of {words}", point, y) for words, point in points.items()]
 
 
-def _points(problem: Problem, x: FloatArray) -> Iterator[BadCall]:
-    dim, y = problem.domain.dim, problem.f(x)
-    side = problem.domain.upper - problem.domain.lower
-    yield BadCall("tell of a point with a coordinate too many", np.append(x, x[0]), y)
-    yield BadCall("tell of a point with a coordinate too few", x[1:], y)
-    yield BadCall("tell of an empty point", np.empty(0), y)
-    yield BadCall("tell of a number as the point", 0.5, y)
-    yield BadCall("tell of a point of shape (1, 1, d)", x.reshape(1, 1, dim), y)
-    yield BadCall("tell of a point with a NaN", np.where(np.arange(dim) == 0, math.nan, x), y)
-    yield BadCall("tell of an infinite point", np.where(np.arange(dim) == 1, math.inf, x), y)
-    yield BadCall("tell(None, y)", None, y)
-    yield BadCall('tell("x", y)', "x", y)
-    yield BadCall("tell of a point above the domain", problem.domain.upper + 0.1 * side, y)
-    yield BadCall("tell of a point below the domain", problem.domain.lower - 0.1 * side, y)
-    if not isinstance(problem.domain, Box):
-        between = problem.domain.points[:2].mean(axis=0)
-        yield BadCall("tell of a point between two arms", between, y)
+def _bad_values(problem: Problem, x: FloatArray) -> list[BadCall]:
+    values = (math.nan, math.inf, -math.inf, None, "high", [0.5, 0.25])
+    return [BadCall(f"tell(x, {value!r})", x, value) for value in values]
 
 
-def _values(problem: Problem, x: FloatArray) -> Iterator[BadCall]:
-    y = problem.f(x)
-    yield BadCall("tell(x, nan)", x, math.nan)
-    yield BadCall("tell(x, inf)", x, math.inf)
-    yield BadCall("tell(x, -inf)", x, -math.inf)
-    yield BadCall("tell(x, None)", x, None)
-    yield BadCall('tell(x, "high")', x, "high")
-    yield BadCall("tell of two values at one point", x, [y, y])
-
-
-def _bulks(problem: Problem, x: FloatArray) -> Iterator[BadCall]:
+def _bad_bulks(problem: Problem, x: FloatArray) -> list[BadCall]:
     points = problem.some_points(4, stream=2)
     values = problem.values(points)
     outside, undefined = points.copy(), points.copy()
     outside[2] = problem.domain.upper * 2.0 + 1.0
     undefined[3, 0] = math.nan
-    yield BadCall("tell of four points and three values", points, values[:3])
-    yield BadCall("tell of four points and five values", points, np.append(values, 0.0))
-    yield BadCall("tell of four points and one value", points, 0.5)
-    yield BadCall("tell of four points with too many columns", np.hstack([points, points]), values)
-    yield BadCall("tell of four points, one outside the domain", outside, values)
-    yield BadCall("tell of four points, one with a NaN", undefined, values)
-    yield BadCall("tell of four values, one NaN", points, np.where(np.arange(4) == 3, math.nan, 0))
-
-
-RULES = (
-    Rule("bad-points", bad_points),
-    Rule("bad-values", bad_values),
-    Rule("bad-bulk", bad_bulk, lambda promises: promises.bulk),
-    Rule("refused-unchanged", refused_unchanged),
-)
+    return [
+        BadCall("tell of four points and three values", points, values[:3]),
+        BadCall("tell of four points and five values", points, np.append(values, 0.0)),
+        BadCall("tell of four points and one value", points, 0.5),
+        BadCall("tell of four points with too many columns", np.hstack([points, points]), values),
+        BadCall("tell of four points, one outside the domain", outside, values),
+        BadCall("tell of four points, one with a NaN", undefined, values),
+        BadCall("tell of four values, one NaN", points, np.array([0.0, 0.0, 0.0, math.nan])),
+    ]

@@ -1,4 +1,4 @@
-"""Checks that a policy can be repeated: seeds, instances, saved and copied states."""
+"""Rules of repetition: seeds, instances, saved and copied states."""
 
 from __future__ import annotations
 
@@ -12,96 +12,89 @@ import numpy as np
 
 from partita._types import FloatArray
 
-from .case import AskTell, Case, Departure, ask, play
-from .problems import Problem
-from .promises import Promises
-from .rules import Rule
+from .case import Case, Departure, Game
+from .rules import RuleTests, rule
 
 _STEPS = 30
 
 
-def same_seed(case: Case) -> None:
-    """The same seed and the same tells give the same asks."""
-    problem = case.problem()
-    for seed in (0, 123_456_789):
-        first, second = (play(case.build(problem, seed=seed), problem, _STEPS) for _ in range(2))
-        case.same_asks(
-            first,
-            second,
-            f"two policies built with seed={seed} and told the same ask the same",
-            "Draw all random numbers from np.random.default_rng(seed), made in the constructor.",
-        )
+class RepeatTests(RuleTests):
+    """The same again: by its seed, beside another, pickled and copied."""
 
+    @rule(lambda promises: promises.deterministic)
+    def test_same_seed(self, case: Case) -> None:
+        """The same seed and the same tells give the same asks."""
+        for seed in (0, 123_456_789):
+            case.check_same(
+                case.start(seed=seed).play(_STEPS),
+                case.start(seed=seed).play(_STEPS),
+                f"two policies built with seed={seed} and told the same ask the same",
+                "Draw all random numbers from np.random.default_rng(seed), made in the "
+                "constructor.",
+            )
 
-def instances(case: Case) -> None:
-    """Two policies in one process do not touch each other."""
-    problem = case.problem()
-    expected = play(case.build(problem), problem, _STEPS)
-    policy, other = case.build(problem), case.build(problem, seed=1)
-    noise, asks = problem.noise_values(_STEPS), []
-    for i in range(_STEPS):
-        asks.append(ask(policy))
-        x = other.ask()
-        other.tell(x, -problem.f(x))
-        policy.tell(asks[i], problem.f(asks[i]) + float(noise[i]))
-    case.same_asks(
-        expected,
-        np.array(asks),
-        "a policy asks the same whether or not another is played beside it",
-        "Keep all state in the instance: no class attributes, globals or mutable defaults.",
-    )
-
-
-def global_random(case: Case) -> None:
-    """The global random states of NumPy and Python are neither read nor changed."""
-    problem = case.problem()
-    kept = _random_states()
-    try:
+    @rule(lambda promises: promises.deterministic)
+    def test_instances(self, case: Case) -> None:
+        """Two policies in one process do not touch each other."""
+        expected = case.start().play(_STEPS)
+        game, other = case.start(), case.start(seed=1)
         asks = []
-        for seed in (1, 2):
-            np.random.seed(seed)  # noqa: NPY002 — the state that policies must not touch
-            random.seed(seed)
-            before = pickle.dumps(_random_states())
-            policy = case.build(problem)
-            asks.append(play(policy, problem, _STEPS))
-            policy.recommend()
-            if pickle.dumps(_random_states()) != before:
-                raise Departure(
-                    "the global random state is left alone",
-                    "building and playing the policy changed it",
-                    "Draw from np.random.default_rng(seed), never from np.random or random.",
-                )
-        case.same_asks(
-            asks[0],
-            asks[1],
-            "asks do not depend on the global random state",
-            "Draw from np.random.default_rng(seed), never from np.random or random.",
+        for x, y in game.moves(_STEPS):
+            asks.append(np.array(x, dtype=float).ravel())
+            elsewhere = other.policy.ask()
+            other.policy.tell(elsewhere, -other.problem.f(elsewhere))
+            game.policy.tell(x, y)
+        case.check_same(
+            expected,
+            asks,
+            "a policy asks the same whether or not another is played beside it",
+            "Keep all state in the instance: no class attributes, globals or mutable defaults.",
         )
-    finally:
-        np.random.set_state(kept[0])  # noqa: NPY002
-        random.setstate(kept[1])
+
+    @rule(lambda promises: promises.deterministic)
+    def test_global_random(self, case: Case) -> None:
+        """The global random states of NumPy and Python are neither read nor changed."""
+        advice = "Draw from np.random.default_rng(seed), never from np.random or random."
+        states = _random_states()
+        try:
+            asks = []
+            for seed in (1, 2):
+                np.random.seed(seed)  # noqa: NPY002 — the state that policies must not touch
+                random.seed(seed)
+                before = pickle.dumps(_random_states())
+                game = case.start()
+                asks.append(game.play(_STEPS))
+                game.policy.recommend()
+                if pickle.dumps(_random_states()) != before:
+                    raise Departure(
+                        "the global random state is left alone",
+                        "building and playing the policy changed it",
+                        advice,
+                    )
+            what = "asks do not depend on the global random state"
+            case.check_same(asks[0], asks[1], what, advice)
+        finally:
+            np.random.set_state(states[0])  # noqa: NPY002
+            random.setstate(states[1])
+
+    @rule()
+    def test_pickling(self, case: Case) -> None:
+        """A pickled policy goes on exactly as the original, pending points included."""
+        _check_copies(case, _pickled, "pickle.loads(pickle.dumps(policy))")
+
+    @rule()
+    def test_deep_copying(self, case: Case) -> None:
+        """A deep copy of a policy goes on exactly as the original, and apart from it."""
+        _check_copies(case, copy.deepcopy, "copy.deepcopy(policy)")
 
 
 def _random_states() -> tuple[Any, Any]:
     return np.random.get_state(), random.getstate()  # noqa: NPY002
 
 
-# -- copies --------------------------------------------------------------------------------------
-
-
-def pickling(case: Case) -> None:
-    """A pickled policy goes on exactly as the original, pending points included."""
-    _check_copies(case, _pickled, "pickle.loads(pickle.dumps(policy))")
-
-
-def deep_copying(case: Case) -> None:
-    """A deep copy of a policy goes on exactly as the original, and apart from it."""
-    _check_copies(case, copy.deepcopy, "copy.deepcopy(policy)")
-
-
-def _pickled(policy: AskTell) -> AskTell:
+def _pickled(policy: Any) -> Any:
     try:
-        return pickle.loads(pickle.dumps(policy))  # type: ignore[no-any-return]
+        return pickle.loads(pickle.dumps(policy))
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         raise Departure(
             "the policy can be pickled",
@@ -111,64 +104,37 @@ def _pickled(policy: AskTell) -> AskTell:
         ) from error
 
 
-def _check_copies(case: Case, copied: Callable[[AskTell], AskTell], what: str) -> None:
+def _check_copies(case: Case, copied: Callable[[Any], Any], call: str) -> None:
     """Copy at several moments; copy and original must each go on as a twin that was not copied."""
-    problem = case.problem()
-    pending = (0, 1, 4) if case.promises.pending else (0, 1)
     for steps in (0, 15):
-        for open_asks in pending:
-            when = f"after {steps} steps with {open_asks} pending"
-            twin, asked = _moment(case, problem, steps, open_asks)
-            expected = _go_on(case, twin, problem, asked)
-            policy, asked = _moment(case, problem, steps, open_asks)
-            duplicate = copied(policy)
-            case.expect_count(duplicate, "pending", open_asks, f"in {what} {when}")
-            advice = (
+        for n in (0, 1, 4) if case.promises.pending else (0, 1):
+            what = f"{call} after {steps} steps with {n} pending"
+            twin, game = case.start(steps=steps), case.start(steps=steps)
+            expected = _go_on(case, twin, [twin.ask() for _ in range(n)])
+            pending = [game.ask() for _ in range(n)]
+            duplicate = Game(copied(game.policy), game.problem)
+            duplicate.check_count("pending", n, f"in {what}")
+            case.check_same(
+                expected,
+                _go_on(case, duplicate, pending),
+                f"{what} goes on as the original would",
                 "Keep random generators, pending points and data in the instance's state: what "
-                "__getstate__ leaves out is lost."
+                "__getstate__ leaves out is lost.",
             )
-            case.same_asks(
+            case.check_same(
                 expected,
-                _go_on(case, duplicate, problem, asked),
-                f"{what} {when} goes on as the original would",
-                advice,
-            )
-            case.same_asks(
-                expected,
-                _go_on(case, policy, problem, asked),
-                f"{what} {when} leaves the original as it was",
+                _go_on(case, game, pending),
+                f"{what} leaves the original as it was",
                 "The copy must share nothing that changes with the original.",
             )
 
 
-def _moment(
-    case: Case, problem: Problem, steps: int, open_asks: int
-) -> tuple[AskTell, list[FloatArray]]:
-    """A policy after some steps, and its pending points."""
-    policy = case.build(problem)
-    play(policy, problem, steps)
-    return policy, [ask(policy) for _ in range(open_asks)]
-
-
-def _go_on(case: Case, policy: AskTell, problem: Problem, asked: list[FloatArray]) -> FloatArray:
+def _go_on(case: Case, game: Game, pending: list[FloatArray]) -> FloatArray:
     """The next asks, once the pending points were told, all but the last, which is cancelled."""
-    for i, x in enumerate(asked):
-        if i and i == len(asked) - 1 and case.promises.cancel:
-            policy.cancel(x)
+    for i, x in enumerate(pending):
+        if i and i == len(pending) - 1 and case.promises.cancel:
+            game.policy.cancel(x)
         else:
-            policy.tell(x, problem.f(x))
-    case.expect_count(policy, "pending", 0, "after every ask was told or cancelled")
-    return play(policy, problem, 12, stream=1)
-
-
-def _deterministic(promises: Promises) -> bool:
-    return promises.deterministic
-
-
-RULES = (
-    Rule("same-seed", same_seed, _deterministic),
-    Rule("instances", instances, _deterministic),
-    Rule("global-random", global_random, _deterministic),
-    Rule("pickling", pickling),
-    Rule("deep-copying", deep_copying),
-)
+            game.tell(x)
+    game.check_count("pending", 0, "after every ask was told or cancelled")
+    return game.play(12, stream=1)
