@@ -49,7 +49,7 @@ def main() -> None:
             regret = lost / t / problem.uniform_regret
             print(
                 f"| {t:,} | {1e3 * step:.2f} ms | {regret:.5f} | {len(policy.cover)} "
-                f"| {len(policy._records.home):,} |",
+                f"| {len(policy._regions.home):,} |",
                 flush=True,
             )
             last, last_spent = t, spent

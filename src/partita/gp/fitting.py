@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from partita._types import FloatArray
 from partita.errors import NumericalError
 
 from . import _loops
+
+Number = TypeVar("Number", float, FloatArray)
 
 #: Smoothnesses that are tried, by their number in `_loops.matern`: 1 is ν = 3/2, 2 is ν = 5/2.
 FORMS = (1, 2)
@@ -67,6 +69,10 @@ class Settings:
     def noise_std(self) -> float:
         """Standard deviation of the noise."""
         return self.amplitude * math.sqrt(self.noise)
+
+    def in_units(self, value: Number) -> Number:
+        """A value, or values, in amplitudes from the mean, in the units of what was told."""
+        return self.mean + self.amplitude * value
 
 
 @dataclass(frozen=True)
