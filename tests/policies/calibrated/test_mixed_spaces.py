@@ -10,7 +10,7 @@ import partita as pt
 from partita.errors import InvalidInput
 from partita.policies import feasible
 from partita.policies.calibrated import regions
-from partita.policies.calibrated.proposals import Proposals
+from partita.policies.calibrated.candidates import Proposals
 
 
 def test_the_calibrated_policy_finds_the_best_of_every_kind():

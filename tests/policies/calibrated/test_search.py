@@ -11,8 +11,7 @@ from partita.partition.cover import Geometry
 from partita.partition.sites import ArmSites
 from partita.policies.calibrated import regions, search
 from partita.policies.calibrated.calibrated_ucb import CalibratedUCB
-from partita.policies.calibrated.candidates import EXPLORATION, Plan
-from partita.policies.calibrated.proposals import Proposals
+from partita.policies.calibrated.candidates import EXPLORATION, Plan, Proposals
 from partita.policies.calibrated.regions import Region, Regions
 from partita.policies.calibrated.search import Outlook
 

@@ -6,7 +6,7 @@ import math
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,10 @@ from partita.partition.cover import Geometry
 from partita.partition.sites import ArmSites, BoxSites
 from partita.policies.base import Policy, check_kernel
 
+from .answers import Answers
+from .candidates import Proposals
 from .model import Model
-from .posterior import Conditioned, bounds_at
-from .proposals import Proposals
-from .regions import Region, Regions
+from .regions import Regions
 from .search import RENEW_EARLY, Search
 from .values import Intake, Sums
 
@@ -45,8 +45,6 @@ FEWEST = 3
 MOST_GIVEN_UP = 64
 #: Values for each dimension, and as many more, before the fitted model can certify anything.
 CERTIFIED_FROM = 10
-#: Upper bounds are noted each time there are this many times the values.
-NOTE_FACTOR = 2.5
 #: Regions that the recommended point is looked for in.
 LIKELIEST = 3
 
@@ -59,13 +57,6 @@ class RegionView:
     upper: FloatArray
     count: int
     index: float
-
-
-class Ceiling(NamedTuple):
-    """An upper bound on f, as it was after `told` values."""
-
-    told: int
-    upper: float
 
 
 class CalibratedUCB(Policy):
@@ -112,24 +103,22 @@ class CalibratedUCB(Policy):
     plans_from_pending = True
 
     _sites: ArmSites | BoxSites
-    #: What told values count as; where they lie; the settings they are explained by; the choice.
+    #: What told values count as; where they lie; the settings that explain them; what follows.
     _intake: Intake
     _regions: Regions
     _model: Model
     _search: Search
+    _answers: Answers
     #: The first design, (n, d) in the unit cube.
     _start: FloatArray
     _asked: int
     _probes: int
-    #: Sites that were cancelled and count as pending until as many values have been told.
+    #: Sites that were cancelled, which count as pending until as many values have been told.
     _given_up: deque[int]
     _cancelled: int
-    #: The number of values at which settings are fitted next, and that of the last fit before the
-    #: first design was told in full.
+    #: Values at which settings are fitted next, and at the last fit of an unfinished first design.
     _next_fit: int
     _fitted: int
-    #: Upper bounds on f as they once were.
-    _ceilings: list[Ceiling]
 
     def __init__(
         self,
@@ -158,22 +147,15 @@ class CalibratedUCB(Policy):
         sums = Sums(self._sites)
         self._regions = Regions(self._sites)
         self._model = Model(domain.dim, sums, fixed, self.delta)
+        shared = self._sites, sums, self._regions, self._model, Proposals(domain)
         random = np.random.default_rng([self.seed, STREAM])
-        self._search = Search(
-            self._sites,
-            sums,
-            self._regions,
-            self._model,
-            Proposals(domain),
-            random,
-            isinstance(domain, Box),
-        )
+        self._search = Search(*shared, random, continuous=isinstance(domain, Box))
+        self._answers = Answers(*shared)
         self._start = self._first_design()
         self._intake = Intake(sums, len(self._start), self.outliers == "keep")
         self._asked = self._probes = self._cancelled = self._fitted = 0
         self._given_up = deque(maxlen=MOST_GIVEN_UP)
         self._next_fit = len(self._start)
-        self._ceilings = []
 
     def _first_design(self) -> FloatArray:
         """Points to begin with, (n, d) in the unit cube: quasi-random, of the domain."""
@@ -244,8 +226,9 @@ class CalibratedUCB(Policy):
         outlook = self._search.outlooks[number]
         fitted = self._refit_if_due()
         self._cut_if_due(number)
-        if fitted:
-            self._note_ceiling()
+        if fitted and self._answers.note_due(self._told):
+            with suppress(NumericalError):
+                self._answers.note(self.recommend(), self._answering(), self._told)
         if outlook.stale and len(self._regions) > 1 and self._told >= len(self._start):
             self._search.look_around()
 
@@ -279,7 +262,7 @@ class CalibratedUCB(Policy):
     def _refit(self) -> None:
         """Learn the settings from all values."""
         if self._model.learn(self._regions.played, restart=self._intake.seen < RESTART):
-            self._search.start_afresh()
+            self._search.renew_all(revive=True)
 
     def _cut_if_due(self, number: int) -> None:
         """Cut a region in two, and its halves, while they hold too many sites."""
@@ -297,22 +280,7 @@ class CalibratedUCB(Policy):
         if not self._regions.home:
             site = self._search.site_at(self._start[0])
             return Recommendation(self._sites.x(site), 0.0, -math.inf, math.inf)
-        settings = self._answering()
-        likely = [region for region in self._search.likeliest(LIKELIEST) if region.sites]
-        answers = [self._best_in(region, settings) for region in likely]
-        best = max(answers, key=lambda answer: answer.worth)
-        point = self._sites.scaled[best.site]
-        bounds = bounds_at(best.known, point, self._model.reach(settings))
-        return Recommendation(self._sites.x(best.site), best.mean, *bounds)
-
-    def _best_in(self, region: Region, settings: Settings) -> _Answer:
-        """The site of a region to recommend."""
-        known = self._model.answering(region.informed_by, settings)
-        at = known.moments_of(len(region.sites))
-        lowered = at.mean - np.sqrt(at.variance)
-        j = int(np.argmax(lowered))
-        worth, mean = known.in_units(float(lowered[j])), known.in_units(float(at.mean[j]))
-        return _Answer(worth, region.sites[j], mean, known)
+        return self._answers.recommend(self._search.likeliest(LIKELIEST), self._answering())
 
     def certificate(self) -> float:
         """An estimate of what f(x*) − f(recommended x) can still be, by the fitted model.
@@ -324,26 +292,7 @@ class CalibratedUCB(Policy):
         """
         if self._told < CERTIFIED_FROM * (self.domain.dim + 1):
             return math.inf
-        answer = self.recommend()
-        short = [told / self._told * (answer.lower - upper) for told, upper in self._ceilings]
-        return self._ceiling(answer) - answer.lower + max([0.0, *short])
-
-    def _note_ceiling(self) -> None:
-        """Remember now and then what f is at most, to see later whether that was so."""
-        before = self._ceilings[-1].told if self._ceilings else 0
-        if self._told >= NOTE_FACTOR * before:
-            with suppress(NumericalError):
-                self._ceilings.append(Ceiling(self._told, self._ceiling(self.recommend())))
-
-    def _ceiling(self, answer: Recommendation) -> float:
-        """The highest upper bound on f, by the fitted model and at the answer."""
-        return max(self._search.highest_bound(self._answering()), answer.upper)
-
-    def _answering(self) -> Settings:
-        """The settings that answers come from: the most likely, by what has been told."""
-        if self._told >= len(self._start) or self._fitted == self._told:
-            return self._model.believed
-        return self._model.guess(self._regions.played, enough=self._told >= FEWEST)
+        return self._answers.certificate(self.recommend(), self._answering(), self._told)
 
     def predict(self, X: npt.ArrayLike) -> Prediction:
         """Posterior and bounds at points (n, d) of the domain, under the most likely settings."""
@@ -353,19 +302,13 @@ class CalibratedUCB(Policy):
             if isinstance(self.domain, Box | Mixed)
             else self._sites.scaled[self._sites.locate(checked)]
         )
-        n, settings = len(points), self._answering()
-        mean, std = np.full(n, settings.mean), np.full(n, settings.amplitude)
-        for region in self._regions:
-            rows = np.flatnonzero(region.holds(points))
-            sites = region.informed_by
-            if not len(rows) or not len(sites):
-                continue
-            known = self._model.answering(sites, settings)
-            at = known.moments_at(points[rows])
-            mean[rows] = known.in_units(at.mean)
-            std[rows] = known.settings.amplitude * np.sqrt(at.variance)
-        away = self._model.reach(settings) * std
-        return Prediction(mean, std, mean - away, mean + away)
+        return self._answers.predict(points, self._answering())
+
+    def _answering(self) -> Settings:
+        """The settings that answers come from: the most likely, by what has been told."""
+        if self._told >= len(self._start) or self._fitted == self._told:
+            return self._model.believed
+        return self._model.guess(self._regions.played, enough=self._told >= FEWEST)
 
     @property
     def clipped(self) -> int:
@@ -397,15 +340,6 @@ class CalibratedUCB(Policy):
             "amplitude": best.amplitude,
             "mean": best.mean,
         }
-
-
-class _Answer(NamedTuple):
-    """A site that may be recommended, its mean and that less one standard deviation."""
-
-    worth: float
-    site: int
-    mean: float
-    known: Conditioned
 
 
 def _fixed(

@@ -20,7 +20,7 @@ REGION_POINTS, MOST_DATA, AROUND = 256, 304, 48
 NARROWEST = 1e-6
 
 
-@dataclass
+@dataclass(eq=False)
 class Region:
     """A box of the unit cube with its sites, and some around it. `Regions` alone writes it."""
 

@@ -9,12 +9,10 @@ import numpy as np
 
 from partita._types import FloatArray
 from partita.gp import _loops
-from partita.gp.fitting import Settings
 from partita.partition.sites import ArmSites, BoxSites
 
-from .candidates import EXPLORATION, Candidates, Plan, keep_best
+from .candidates import EXPLORATION, Candidates, Plan, Proposals, best_of, keep_best
 from .model import Model
-from .proposals import Proposals
 from .regions import Region, Regions
 from .values import Sums
 
@@ -25,8 +23,6 @@ TEMPERATURE, COOLING = 1.0, 1000
 RENEW_EARLY, RENEW_LATE, LATE_POINTS, RENEW_LAST = 8, 16, 128, 64
 #: Later still, they are renewed after one in this many of all observations.
 RENEW_PART = 128
-#: Fresh candidates are drawn around this many of the best points.
-BEST = 6
 #: A fresh candidate is played only if f there may differ from f at a point played before by more
 #: than this part of what is unknown of the latter.
 DISTINCT = 0.1
@@ -35,8 +31,6 @@ WARM_REGIONS = 6
 #: Without noise, once the index promises less than this part of the amplitude, one play in
 #: EXPLORE_EVERY goes where least is known: the model may be wrong, and has no other use for it.
 SETTLED, EXPLORE_EVERY = 1e-2, 4
-#: How often the highest bound is looked for, around the best means, then around the highest bounds.
-LOOKS = 3
 
 
 @dataclass
@@ -54,10 +48,6 @@ class Outlook:
     index: float = math.inf
     ceiling: float = math.inf
     floor: float = -math.inf
-    #: The highest bound by the settings that answers come from, and after how many changes of the
-    #: data; none if it must be computed.
-    bound: float = math.inf
-    bound_after: int = -1
 
     def of_part(self, region: Region) -> Outlook:
         """The outlook of a part of the region, which is thought as good as the whole."""
@@ -80,7 +70,7 @@ class Search:
     proposals: Proposals
     _random: np.random.Generator
     #: Whether fresh candidates are hardly ever points played before.
-    _continuous: bool
+    continuous: bool
     #: One for each region, by number.
     outlooks: list[Outlook] = field(init=False)
     _clock: int = 0
@@ -128,17 +118,12 @@ class Search:
         if self._turn % 2:
             self.outlooks[self._turn // 2 % len(self.outlooks)].stale = True
 
-    def renew_all(self) -> None:
-        """Have all regions renewed: what informs them has changed."""
+    def renew_all(self, revive: bool = False) -> None:
+        """Have all regions renewed; to `revive`, also those that had no candidates."""
         for outlook in self.outlooks:
             outlook.stale = True
-
-    def start_afresh(self) -> None:
-        """Have all regions renewed and all bounds computed: there are new settings."""
-        self.renew_all()
-        for outlook in self.outlooks:
-            outlook.bound_after = -1
-            outlook.revive()
+            if revive:
+                outlook.revive()
 
     # -- the choice --------------------------------------------------------------------------------
 
@@ -256,9 +241,9 @@ class Search:
         drawn = self._model.fit.draw(self._random, temperature)
         known = self._model.choosing(region.informed_by, drawn)
         held, at_held = self._sites.scaled[own], known.moments_of(len(own))
-        best = _best_of(held, at_held.mean, region)
+        best = best_of(held, at_held.mean, region)
         fresh = self.proposals.draw(self._random, region.lower, region.upper, best)
-        if len(own) and (exact or not self._continuous):
+        if len(own) and (exact or not self.continuous):
             words = {row.tobytes() for row in held}
             fresh = np.array([row for row in fresh if row.tobytes() not in words])
             fresh = fresh.reshape(-1, held.shape[1])
@@ -299,47 +284,8 @@ class Search:
             for outlook in warm[:-WARM_REGIONS]:
                 outlook.candidates = None
 
-    # -- bounds ------------------------------------------------------------------------------------
-
-    def highest_bound(self, settings: Settings) -> float:
-        """The highest upper bound found anywhere, by the data and settings as they are.
-
-        What is looked at does not depend on what was asked before, nor changes what will be.
-        """
-        return max(self._highest_in(outlook, settings) for outlook in self.outlooks)
-
-    def _highest_in(self, outlook: Outlook, settings: Settings) -> float:
-        """The highest upper bound found in a region, kept until its data or the settings change."""
-        region = outlook.region
-        own = region.own
-        changes = int(self._sums.changes[own].sum())
-        if outlook.bound_after == changes:
-            return outlook.bound
-        reach = self._model.reach(settings)
-        known = self._model.answering(region.informed_by, settings)
-        held, at_held = self._sites.scaled[own], known.moments_of(len(own))
-        top = at_held.highest(reach)
-        best = _best_of(held, at_held.mean, region)
-        random = np.random.default_rng(LOOKS)
-        for _ in range(LOOKS):
-            fresh = self.proposals.draw(random, region.lower, region.upper, best)
-            if not len(fresh):
-                break
-            new = known.moments_at(fresh)
-            top = max(top, new.highest(reach))
-            best = _best_of(fresh, new.mean + reach * np.sqrt(new.variance), region)
-        outlook.bound, outlook.bound_after = known.in_units(top), changes
-        return outlook.bound
-
 
 def _renewal(points: int, told: int) -> int:
     """Observations of a region with that many points until its candidates are renewed."""
     least = RENEW_EARLY if points <= LATE_POINTS else RENEW_LATE
     return max(least, min(told // RENEW_PART, RENEW_LAST))
-
-
-def _best_of(points: FloatArray, values: FloatArray, region: Region) -> FloatArray:
-    """The points (b, d) of the highest values, the middle of the region if there are none."""
-    if not len(points):
-        return 0.5 * (region.lower + region.upper)[None, :]
-    return points[np.argsort(-values, kind="stable")[:BEST]]

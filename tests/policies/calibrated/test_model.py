@@ -11,10 +11,11 @@ from support.draws import case, start
 import partita as pt
 from partita.gp.fitting import JITTER, Data, Fixed, Settings, fit
 from partita.model.kernels import Matern
-from partita.policies.calibrated import candidates, posterior
-from partita.policies.calibrated.calibrated_ucb import NOTE_FACTOR, Ceiling
+from partita.policies.calibrated import candidates
+from partita.policies.calibrated import model as _model
+from partita.policies.calibrated.answers import NOTE_FACTOR, Note
 from partita.policies.calibrated.candidates import keep_best
-from partita.policies.calibrated.posterior import (
+from partita.policies.calibrated.model import (
     MISFIT,
     NEAR,
     Bounds,
@@ -210,7 +211,9 @@ def naive_bounds(conditioned: Conditioned, point: np.ndarray) -> Bounds:
             upper.append(mean + REACH * std)
         elif score < -MISFIT:
             lower.append(mean - REACH * std)
-    return Bounds(conditioned.in_units(min(lower)), conditioned.in_units(max(upper)))
+    return Bounds(
+        conditioned.settings.in_units(min(lower)), conditioned.settings.in_units(max(upper))
+    )
 
 
 @pytest.mark.parametrize("tip", [-3.0, -1.0, 0.0, 1.0, 3.0])
@@ -225,7 +228,10 @@ def test_bounds_are_those_of_a_model_with_an_offset(seed, tip):
 def plain(conditioned: Conditioned, point: np.ndarray) -> Bounds:
     mean, variance, _ = conditioned.moments_at(point[None, :])
     reach = REACH * np.sqrt(variance)
-    lower, upper = conditioned.in_units(mean - reach), conditioned.in_units(mean + reach)
+    lower, upper = (
+        conditioned.settings.in_units(mean - reach),
+        conditioned.settings.in_units(mean + reach),
+    )
     return Bounds(float(lower[0]), float(upper[0]))
 
 
@@ -262,7 +268,7 @@ def test_the_answer_at_a_tip(monkeypatch):
             policy.tell(x, f(x) + random.uniform(-0.1, 0.1))
         with_it = policy.recommend()
         with monkeypatch.context() as patch:
-            patch.setattr(posterior, "MISFIT", np.inf)
+            patch.setattr(_model, "MISFIT", np.inf)
             without = policy.recommend()
         return [a.lower <= f(a.x) <= a.upper for a in (with_it, without)]
 
@@ -289,13 +295,13 @@ def first_certificates(seed: int, within: float) -> list[bool]:
         policy.tell(x, ackley(x, tip) + random.uniform(-0.1, 0.1))
         if t % 5 or None not in held:
             continue
-        noted, lost = policy._ceilings, 1 - ackley(policy.recommend().x, tip)
+        noted, lost = policy._answers.notes, 1 - ackley(policy.recommend().x, tip)
         for i, ceilings in enumerate((noted, [])):
-            policy._ceilings = ceilings
+            policy._answers.notes = ceilings
             certificate = policy.certificate()
             if held[i] is None and certificate <= within:
                 held[i] = lost <= certificate
-        policy._ceilings = noted
+        policy._answers.notes = noted
     return [h is not False for h in held]
 
 
@@ -310,16 +316,16 @@ def test_bounds_that_were_broken_count_in_proportion_to_what_they_knew():
     for _ in range(100):
         x = policy.ask()
         policy.tell(x, -abs(float(x[0]) - 0.3) + random.normal(0, 0.1))
-    told = [ceiling.told for ceiling in policy._ceilings]
+    told = [note.told for note in policy._answers.notes]
     assert len(told) >= 2
     assert all(later >= NOTE_FACTOR * earlier for earlier, later in pairwise(told))
-    policy._ceilings = []
+    policy._answers.notes = []
     plain, lower = policy.certificate(), policy.recommend().lower
-    policy._ceilings = [
-        Ceiling(10, lower - 3.0),
-        Ceiling(40, lower - 1.0),
-        Ceiling(60, lower + 2.0),
+    policy._answers.notes = [
+        Note(10, lower - 3.0),
+        Note(40, lower - 1.0),
+        Note(60, lower + 2.0),
     ]
     assert policy.certificate() == pytest.approx(plain + 0.4 * 1.0)
-    policy._ceilings = [Ceiling(60, lower + 2.0)]
+    policy._answers.notes = [Note(60, lower + 2.0)]
     assert policy.certificate() == plain
