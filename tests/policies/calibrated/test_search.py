@@ -1,6 +1,7 @@
 """Regions, candidates, probes and pending plays of the calibrated policy."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -119,6 +120,15 @@ def test_candidates_are_of_the_region_and_of_the_domain(kind):
             known = {row.tobytes() for row in domain.unit_points}
             assert all(row.tobytes() in known for row in drawn)
             assert len({row.tobytes() for row in drawn}) == len(drawn)
+
+
+def test_what_is_saved_holds_nothing_of_scipys():
+    """Snapshots of studies refuse what is not ours."""
+    points = np.random.default_rng(0).random((900, 2))
+    policy = played(CalibratedUCB(pt.Arms(points)), bowl, 12)
+    assert policy._search.proposals._tree is not None
+    assert b"scipy" not in pickle.dumps(policy)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(policy)).ask(), policy.ask())
 
 
 def test_probes_are_few():

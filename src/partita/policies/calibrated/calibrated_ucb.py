@@ -176,6 +176,7 @@ class CalibratedUCB(Policy):
         return site, self._sites.x(site)
 
     def _next_site(self) -> int:
+        """A site of the first design, one to be played again, or that of the highest index."""
         first = len(self._start)
         if self._told < first and (self._asked <= first or self._told < FEWEST):
             return self._first_site()
@@ -223,7 +224,7 @@ class CalibratedUCB(Policy):
         number = self._regions.home[site]
         if counts_as is not None:
             self._search.observe(number, site, counts_as)
-        outlook = self._search.outlooks[number]
+        outlook = self._search.outlooks[number]  # a cut would replace it
         fitted = self._refit_if_due()
         self._cut_if_due(number)
         if fitted and self._answers.note_due(self._told):

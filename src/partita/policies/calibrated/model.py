@@ -74,8 +74,8 @@ class Model:
             return False
         self.believed = best = self.fit.best
         if exact and self._fixed.amplitude is None:
-            _, square = profile(self._far_apart(played), best.scales, best.noise, best.form)
-            self.believed = replace(best, amplitude=max(math.sqrt(square), best.amplitude))
+            apart = profile(self._far_apart(played), best.scales, best.noise, best.form)
+            self.believed = replace(best, amplitude=max(math.sqrt(apart.square), best.amplitude))
         return True
 
     def guess(self, played: IntArray, enough: bool) -> Settings:
