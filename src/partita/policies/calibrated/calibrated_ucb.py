@@ -64,18 +64,16 @@ class CalibratedUCB(Policy):
 
     The index is the posterior mean plus two standard deviations, over candidates that are renewed
     every few plays: points played before, some anywhere, and most around the best means at many
-    scales. Settings are the most likely ones given the replicate means, fitted again at
-    geometrically spaced steps; each renewal draws its lengthscales and noise from their posterior
-    around those (Laplace's approximation), so that the policy does not stay with a wrong
-    lengthscale or a lucky value. A region that holds many distinct points is cut in two, so a
-    step costs the same for ever.
+    scales. Settings are fitted again at geometrically spaced steps; each renewal draws some from
+    their posterior, so that the policy does not stay with a wrong lengthscale or a lucky value. A
+    region that holds many distinct points is cut in two, so a step costs the same for ever.
 
     Bounds come from the fitted model (`guarantee == "calibrated"`): docs/calibrated.md measures how
     often they hold. Values far outside all others (by ten interquartile ranges) count as if at a
     fence, unless all values at their point are: `clipped` says how many, `outliers` can stop it.
-    Where values have no noise (those at the same points agree), no point is played twice.
-    Where noise differs from place to place the model uses its average: means stay right, bounds
-    are too wide where it is quiet and too narrow where it is loud.
+    Where values at the same points agree there is no noise, and no point is played twice. Where
+    noise differs from place to place the model uses its average: means stay right, bounds are too
+    wide where it is quiet and too narrow where it is loud.
 
     Parameters
     ----------
@@ -91,9 +89,8 @@ class CalibratedUCB(Policy):
     norm_bound : float, optional
         B: the amplitude is then B/√(20 d), as in `PiGPUCB`, and not estimated.
     outliers : "clip" or "keep"
-        Whether values far outside all others count as less extreme, as they should if they are
-        accidents of measuring; or as they are, as they must if rare large losses are part of what
-        f is on average.
+        Whether values far outside all others count as less extreme, as accidents of measuring
+        should; or as they are, as rare large losses must that are part of what f is on average.
     delta : float
         Bounds are meant to hold with probability 1 − delta, all together.
     """
@@ -165,8 +162,8 @@ class CalibratedUCB(Policy):
         number = max(4, min(2 * dim + 2, 16))
         sobol = qmc.Sobol(dim, scramble=True, rng=np.random.default_rng([self.seed, STREAM, 1]))
         points = sobol.random(2 ** math.ceil(math.log2(number)))[:number]
-        more = np.random.default_rng([self.seed, STREAM, 2])
-        return self._search.proposals.first(more, points)[:number]
+        random = np.random.default_rng([self.seed, STREAM, 2])
+        return self._search.proposals.first(random, points)[:number]
 
     # -- asking ---------------------------------------------------------------------------------
 
@@ -179,7 +176,7 @@ class CalibratedUCB(Policy):
         """A site of the first design, one to be played again, or that of the highest index."""
         first = len(self._start)
         if self._told < first and (self._asked <= first or self._told < FEWEST):
-            return self._first_site()
+            return self._search.first_site(self._start, self._asked)
         if self._fitted < self._told < first:  # several are under way: fit what is there
             self._refit()
             self._fitted = self._told
@@ -190,12 +187,6 @@ class CalibratedUCB(Policy):
         self._probes += probe
         explore = not self._cancelled  # where evaluations fail, least is known
         return self._search.choose(probe, self._told, self._awaited(), explore)
-
-    def _first_site(self) -> int:
-        """A point of the first design, or any point if that is used up and nothing is told."""
-        if self._asked <= len(self._start):
-            return self._search.site_at(self._start[self._asked - 1])
-        return self._search.anywhere()
 
     def _awaited(self) -> dict[int, int]:
         """How often each site is pending, or was given up of late."""
@@ -208,8 +199,7 @@ class CalibratedUCB(Policy):
         self._given_up.append(site)
         self._cancelled += 1
         if self._cancelled % RENEW_EARLY == 0:  # other candidates are needed
-            number = self._regions.number_at(self._sites.scaled[site])
-            self._search.renew_soon(number)
+            self._search.renew_soon(self._regions.number_at(self._sites.scaled[site]))
 
     # -- telling: the walk of one observation ---------------------------------------------------
 
@@ -319,16 +309,12 @@ class CalibratedUCB(Policy):
     @property
     def cover(self) -> list[RegionView]:
         """The regions, which tile the unit cube."""
-        count = self._intake.sums.count
-        return [
-            RegionView(
-                one.region.lower.copy(),
-                one.region.upper.copy(),
-                int(count[one.region.own].sum()),
-                one.index,
-            )
-            for one in self._search.outlooks
-        ]
+        count, views = self._intake.sums.count, []
+        for outlook in self._search.outlooks:
+            region, index = outlook.region, outlook.index
+            values = int(count[region.own].sum())
+            views.append(RegionView(region.lower.copy(), region.upper.copy(), values, index))
+        return views
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -42,13 +42,10 @@ MOST_PLANNED = 128
 class Proposals:
     """Draws candidates that are points of the domain, in coordinates of the unit cube."""
 
-    _domain: Grid | Arms | Box | Mixed
-    #: The arms of a finite domain (n, d); their numbers by the bytes of their points, and a tree to
-    #: find the nearest by, once they are needed.
-    _arms: FloatArray | None
-    _numbers: dict[bytes, int] | None
-    _tree: Any
-    _feasible: FeasiblePoints | None
+    _arms: FloatArray | None  # of a finite domain, (n, d)
+    _numbers: dict[bytes, int] | None  # of the arms by their bytes, once they are needed
+    _tree: Any  # finds the nearest arm, once that is needed
+    _feasible: FeasiblePoints | None  # of a mixed domain
 
     def __init__(self, domain: Grid | Arms | Box | Mixed) -> None:
         self._domain = domain
@@ -245,7 +242,7 @@ def keep_best(
 def _highest(
     mean: FloatArray, std: FloatArray, reach: float, awaited: int, uncertain: bool
 ) -> IntArray:
-    """Numbers of the candidates to keep, in their order."""
+    """Numbers of the candidates to keep, in order."""
     if len(mean) <= KEPT:
         return np.arange(len(mean))
     best = np.argpartition(-mean - EXPLORATION * std, KEPT)[:KEPT]
@@ -263,20 +260,16 @@ class Plan:
     is awaited, `home` which sites have values.
     """
 
-    #: Bytes of the points that are awaited, and how often; those that have no value, (n, d).
-    _plays: list[tuple[bytes, int]]
-    _new: FloatArray
-
     def __init__(
         self, plays: dict[int, int], sites: ArmSites | BoxSites, home: dict[int, int]
     ) -> None:
-        self._plays = [(sites.scaled[site].tobytes(), times) for site, times in plays.items()]
-        new = [site for site in plays if site not in home]
-        self._new = sites.scaled[np.array(new, dtype=np.int64)]
+        self._plays, self._scaled, self._home = plays, sites.scaled, home
 
     def new_in(self, region: Region) -> FloatArray:
         """Points (n, d) of a region that are awaited and have no value yet, the latest."""
-        return np.asarray(self._new[region.holds(self._new)][-MOST_PLANNED:])
+        new = [site for site in self._plays if site not in self._home]
+        points = self._scaled[np.array(new, dtype=np.int64)]
+        return np.asarray(points[region.holds(points)][-MOST_PLANNED:])
 
     def plays_of(self, candidates: Candidates) -> dict[int, int]:
         """How often candidates are awaited, by number; of many, those of the highest index."""
@@ -284,8 +277,8 @@ class Plan:
             return {}
         numbers = {row.tobytes(): j for j, row in enumerate(candidates.points)}
         plays: dict[int, int] = {}
-        for word, times in self._plays:
-            j = numbers.get(word)
+        for site, times in self._plays.items():
+            j = numbers.get(self._scaled[site].tobytes())
             if j is not None:
                 plays[j] = plays.get(j, 0) + times
         if len(plays) > MOST_PLANNED:

@@ -42,13 +42,8 @@ MISFIT = 3.0
 class Model:
     """The settings, fitted to the sums of the sites; nothing else holds or writes them."""
 
-    #: The most likely settings, and how far off they may be: the choice draws from these.
-    fit: Fit
-    #: The settings that answers come from.
-    believed: Settings
-    _sums: Sums
-    _fixed: Fixed
-    _delta: float
+    fit: Fit  # the most likely settings, and how far off they may be: the choice draws from these
+    believed: Settings  # those that answers come from
 
     def __init__(self, dim: int, sums: Sums, fixed: Fixed, delta: float) -> None:
         self._sums, self._fixed, self._delta = sums, fixed, delta

@@ -57,12 +57,9 @@ class _Cut(NamedTuple):
 class Regions:
     """All regions by number, and the region of each site that has values."""
 
-    #: The number of the region of each site that has values, in the order of their first.
-    home: dict[int, int]
-    _sites: ArmSites | BoxSites
     _all: list[Region]
-    #: Cuts by the number of the region that was cut, oldest first.
-    _cuts: dict[int, list[_Cut]]
+    _cuts: dict[int, list[_Cut]]  # by the number of the region that was cut, oldest first
+    home: dict[int, int]  # the number of the region of each site with values, oldest first
 
     def __init__(self, sites: ArmSites | BoxSites) -> None:
         self._sites = sites
@@ -113,10 +110,10 @@ class Regions:
             return False
         axis = int(np.argmax((whole.upper - whole.lower) / scales))
         middle = 0.5 * (whole.lower[axis] + whole.upper[axis])
-        to, start = whole.upper.copy(), whole.lower.copy()
-        to[axis] = start[axis] = middle
-        below = self._part(whole, whole.lower.copy(), to, scales)
-        above = self._part(whole, start, whole.upper.copy(), scales)
+        upper, lower = whole.upper.copy(), whole.lower.copy()
+        upper[axis] = lower[axis] = middle
+        below = self._part(whole, whole.lower, upper, scales)
+        above = self._part(whole, lower, whole.upper, scales)
         if not below.sites or not above.sites:  # all on one side: keep halving that one
             full = below if below.sites else above
             if float((full.upper - full.lower).max()) < NARROWEST:

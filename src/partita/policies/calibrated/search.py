@@ -127,8 +127,10 @@ class Search:
 
     # -- the choice --------------------------------------------------------------------------------
 
-    def anywhere(self) -> int:
-        """Any site of the domain."""
+    def first_site(self, design: FloatArray, number: int) -> int:
+        """The site of point `number` of a design, counted from 1, or any if that is used up."""
+        if number <= len(design):
+            return self.site_at(design[number - 1])
         return self.site_at(self.proposals.anywhere(self._random))
 
     def site_at(self, unit: FloatArray) -> int:
