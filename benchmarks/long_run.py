@@ -50,7 +50,7 @@ def main() -> None:
             regret = lost / t / problem.uniform_regret
             print(
                 f"| {t:,} | {1e3 * (spent - last_spent) / (t - last):.2f} ms | {regret:.5f} "
-                f"| {len(policy.cover)} | {len(policy._records.home):,} |",
+                f"| {len(policy.cover)} | {len(policy._regions.home):,} |",
                 flush=True,
             )
             last, last_spent = t, spent

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import partita as pt
-from partita.experiments.table import aligned
+from partita._text import aligned
 from partita.theory.catalogue import between
 
 SPACE = {"x": (0.0, 1.0), "y": (0.0, 1.0)}

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import partita as pt
+from partita._text import duration
 from partita.errors import InvalidInput, VersionMismatch
 from partita.experiments import (
     PolicySpec,
@@ -25,7 +26,7 @@ from partita.experiments import (
     trace,
 )
 from partita.experiments.cost import expected_cost
-from partita.experiments.progress import Progress, duration
+from partita.experiments.progress import Progress
 from partita.experiments.specs import policy_for
 
 POLICIES = ("igp-ucb", "pi-gp-ucb-paper", "pi-gp-ucb", "uniform")

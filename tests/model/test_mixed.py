@@ -1,79 +1,23 @@
 """Mixed domains: parameters of several kinds and constraints, and the policies that play them."""
 
 import copy
-import math
 import pickle
 
 import numpy as np
 import pytest
+from support.mixed import ONE, ZERO, Counted, allowed, checked, cost, mixed, play, thin
 
 import partita as pt
 from partita.errors import InvalidInput
 from partita.policies import feasible as _feasible
 from partita.policies import registry
-from partita.policies.calibrated import calibrated_ucb
-from partita.policies.calibrated.proposals import Proposals
 from partita.policies.construct import construct
 from partita.policies.feasible import FeasiblePoints
-from partita.space import as_space
 
-SPEC = {
-    "rate": (1e-4, 1e-1, "log"),
-    "depth": (1, 12, "int"),
-    "share": (0, 0.5),
-    "kind": ["a", "b", "c"],
-    "flag": bool,
-}
 POLICIES = [pt.CalibratedUCB, pt.UniformSampling]
 
 
-def allowed(depth, share, **_):
-    return depth * share < 2
-
-
-def thin(depth, share, **_):
-    """One point in two hundred or so."""
-    return abs(share - 0.3 - 0.01 * depth) < 0.00125
-
-
-def cost(rate, depth, share, kind, flag):
-    kinds = {"a": 0.5, "b": 0.0, "c": 1.0}
-    return (
-        (math.log10(rate) + 2) ** 2
-        + 0.05 * (depth - 7) ** 2
-        + 3 * (share - 0.2) ** 2
-        + kinds[kind]
-        + 0.3 * flag
-    )
-
-
-def mixed(feasible=None, spec=SPEC):
-    return pt.Mixed(as_space(spec, feasible))
-
-
-class Counted:
-    """A constraint that remembers what it was asked."""
-
-    def __init__(self, rule):
-        self.rule, self.asked = rule, []
-
-    def __call__(self, **params):
-        self.asked.append(tuple(params.values()))
-        return self.rule(**params)
-
-
-def play(policy, steps, seed=0, noise=0.05):
-    random = np.random.default_rng(seed)
-    space = policy.domain.rules
-    asked = []
-    for _ in range(steps):
-        x = policy.ask()
-        asked.append(x)
-        policy.tell(x, -cost(**space.decode(x)) + noise * random.normal())
-    return np.array(asked)
-
-
-# -- the domain ----------------------------------------------------------------------------------
+# -- the domain ------------------------------------------------------------------------------------
 
 
 def test_it_is_a_value():
@@ -118,7 +62,7 @@ def test_policies_play_it_or_say_what_does(name):
             build()
 
 
-# -- what policies ask ---------------------------------------------------------------------------
+# -- what policies ask -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -167,31 +111,6 @@ def test_values_in_bulk_and_of_points_never_asked(policy):
     play(made, 20)
 
 
-def test_the_calibrated_policy_finds_the_best_of_every_kind():
-    for feasible, best in [(None, 0.0), (allowed, 0.0), (thin, 3 * 0.17**2)]:
-        made = pt.CalibratedUCB(mixed(feasible), seed=4)
-        asked = play(made, 120)
-        space = made.domain.rules
-        found = space.decode(made.recommend().x)
-        assert found["kind"] == "b"
-        assert found["flag"] is False
-        assert abs(found["depth"] - 7) <= 1
-        assert cost(**found) < best + 0.05
-        late = np.mean([cost(**space.decode(x)) for x in asked[-40:]])
-        assert late < best + 0.2  # uniform sampling: about 2.2
-
-
-def test_predictions_need_valid_points_but_not_feasible_ones():
-    made = pt.CalibratedUCB(mixed(allowed), seed=4)
-    play(made, 40)
-    space = made.domain.rules
-    there = space.encode({"rate": 0.01, "depth": 12, "share": 0.5, "kind": "a", "flag": True})
-    assert not space.feasible(there[None, :])[0]
-    assert np.isfinite(made.predict(there[None, :]).mean).all()
-    with pytest.raises(InvalidInput, match="not a valid point"):
-        made.predict(np.full((1, 7), 0.5))
-
-
 def test_uniform_sampling_gives_each_feasible_value_the_same_chance():
     spec = {"n": (1, 4, "int"), "k": ["a", "b", "c"], "x": (0, 1)}
     made = pt.UniformSampling(mixed(lambda n, k, x: (n, k) != (1, "a") and x < 0.5, spec), seed=0)
@@ -219,72 +138,7 @@ def test_a_constraint_that_fails_says_where(policy):
         policy(mixed(lambda **_: 1 / 0 > 1))
 
 
-def test_regions_without_a_feasible_point_are_left_alone(monkeypatch):
-    monkeypatch.setattr(calibrated_ucb, "REGION_POINTS", 12)
-    spec = {"x": (0, 1), "y": (0, 1), "k": ["a", "b", "c"]}
-    made = pt.CalibratedUCB(mixed(lambda x, y, k: x + y < 0.4, spec), seed=0)
-    space = made.domain.rules
-    random = np.random.default_rng(0)
-    for _ in range(200):
-        x = made.ask()
-        params = space.decode(x)
-        assert params["x"] + params["y"] < 0.4
-        value = -((params["x"] - 0.2) ** 2) - (params["y"] - 0.1) ** 2 - 0.1 * (params["k"] == "a")
-        made.tell(x, value + 0.05 * random.normal())
-    made.ask()  # looks at regions cut by the last value
-    corners = [(region.lower, region.score) for region in made._records.regions]
-    hopeless = [score for lower, score in corners if lower[:2].sum() >= 0.4]
-    assert len(made._records.regions) > 4
-    assert hopeless
-    assert set(hopeless) == {-math.inf}
-    best = space.decode(made.recommend().x)
-    assert abs(best["x"] - 0.2) < 0.15
-    assert abs(best["y"] - 0.1) < 0.15
-
-
-# -- candidates ----------------------------------------------------------------------------------
-
-ZERO, ONE = np.zeros(7), np.ones(7)
-
-
-def checked(domain, rows, lower=ZERO, upper=ONE):
-    """Candidates, known to be valid, feasible, inside and all different."""
-    assert (domain.snap(rows) == rows).all()
-    assert domain.mask(rows).all()
-    below = np.where(upper >= 1, rows <= upper, rows < upper)
-    assert ((rows >= lower) & below).all()
-    assert len(np.unique(rows, axis=0)) == len(rows)
-    return rows
-
-
-@pytest.mark.parametrize("feasible", [None, allowed, thin])
-def test_candidates_are_feasible_inside_and_different(feasible):
-    domain = mixed(feasible)
-    random = np.random.default_rng(0)
-    proposals = Proposals(domain)
-    best = proposals.first(random, random.random((16, 7)))
-    assert len(checked(domain, best)) == 16
-    for upper in (ONE, np.array([0.5, 1, 1, 1, 1, 1, 0.5])):
-        inside = best[(best < upper).all(axis=1) | (upper == 1).all()]
-        centre = inside if len(inside) else np.full((1, 7), 0.5)
-        rows = checked(domain, proposals.draw(random, ZERO, upper, centre), ZERO, upper)
-        assert len(rows) > (75 if feasible is thin else 200)
-
-
-def test_a_draw_asks_the_constraint_a_bounded_number_of_times(monkeypatch):
-    monkeypatch.setattr(_feasible, "EARLY_DRAWS", 3)
-    rule = Counted(thin)
-    domain = mixed(rule)
-    random = np.random.default_rng(0)
-    proposals = Proposals(domain)
-    best = proposals.first(random, random.random((16, 7)))
-    for draw in range(8):
-        rule.asked.clear()
-        rows = proposals.draw(random, ZERO, ONE, best[:6])
-        most = _feasible.MOST_TRIES if draw < _feasible.EARLY_DRAWS else _feasible.LATER_TRIES
-        assert len(rule.asked) <= 100 * most + 8 * 300
-        assert len(rows) >= 50
-    assert _feasible.LATER_TRIES < _feasible.MOST_TRIES / 2
+# -- feasible points -------------------------------------------------------------------------------
 
 
 def test_where_few_points_exist_each_is_tried_once_a_draw():
@@ -295,17 +149,6 @@ def test_where_few_points_exist_each_is_tried_once_a_draw():
     rows = checked(domain, points.inside(random, np.zeros(2), np.ones(2), 100), 0.0, np.ones(2))
     assert len(rows) == 8
     assert len(rule.asked) <= 12 + 10
-
-
-def test_no_candidate_where_none_is_feasible():
-    domain = mixed(allowed)
-    proposals = Proposals(domain)
-    random = np.random.default_rng(0)
-    lower = np.array([0, 0.8, 0.8, 0, 0, 0, 0])
-    centre = 0.5 * (lower + ONE)[None, :]
-    assert proposals.draw(random, lower, ONE, centre).shape == (0, 7)
-    one_hot = np.array([0, 0, 0, 0.5, 0.5, 0, 0])  # two choices at once
-    assert proposals.draw(random, one_hot, ONE, centre).shape == (0, 7)
 
 
 def test_feasible_points_near_the_best_are_found_in_a_very_thin_set():

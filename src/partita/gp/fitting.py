@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from partita._types import FloatArray
 from partita.errors import NumericalError
 
 from . import _loops
+
+Number = TypeVar("Number", float, FloatArray)
 
 #: Smoothnesses that are tried, by their number in `_loops.matern`: 1 is ν = 3/2, 2 is ν = 5/2.
 FORMS = (1, 2)
@@ -67,6 +69,10 @@ class Settings:
     def noise_std(self) -> float:
         """Standard deviation of the noise."""
         return self.amplitude * math.sqrt(self.noise)
+
+    def in_units(self, value: Number) -> Number:
+        """A value, or values, in amplitudes from the mean, in the units of what was told."""
+        return self.mean + self.amplitude * value
 
 
 @dataclass(frozen=True)
@@ -121,32 +127,26 @@ def fit(
 
     Data that are `exact` have hardly any noise: what looks like it is a rough function.
     """
-    from scipy.optimize import minimize
-
     posterior = _Posterior(data, fixed, EXACT_NOISE if exact else MOST_NOISE)
     starts = [start.vector]
     if restart:
         starts.append(np.append(np.full(data.points.shape[1], math.log(0.3)), math.log(0.1)))
-    best: tuple[float, FloatArray, int] | None = None
+    forms = FORMS if fixed.form is None else (fixed.form,)
     with one_thread():
-        for form in FORMS if fixed.form is None else (fixed.form,):
-            for vector in starts:
-                found = minimize(
-                    posterior.loss,
-                    posterior.settled(vector),
-                    args=(form,),
-                    jac=True,
-                    method="L-BFGS-B",
-                    bounds=posterior.bounds,
-                    options={"maxiter": ITERATIONS},
-                )
-                if best is None or found.fun < best[0]:
-                    best = float(found.fun), np.asarray(found.x), form
-        if best is None or not math.isfinite(best[0]):
+        optima = [posterior.descend(vector, form) for form in forms for vector in starts]
+        best = min(optima, key=lambda optimum: optimum.loss)
+        if not math.isfinite(best.loss):
             raise NumericalError("the settings could not be fitted: are all points the same?")
-        _, vector, form = best
-        likely, spread = posterior.settings(vector, form), posterior.spread(vector, form)
-        return Fit(likely, spread, posterior.tied)
+        likely = posterior.settings(best.vector, best.form)
+        return Fit(likely, posterior.spread(best.vector, best.form), posterior.tied)
+
+
+class _Optimum(NamedTuple):
+    """Where a search for the least loss has ended."""
+
+    loss: float
+    vector: FloatArray
+    form: int
 
 
 class _Posterior:
@@ -182,8 +182,7 @@ class _Posterior:
         """Whether the amplitude follows from the noise, which was given, and τ."""
         return self._tied is not None
 
-    @property
-    def bounds(self) -> list[tuple[float, float]]:
+    def _bounds(self) -> list[tuple[float, float]]:
         """Where the search may look."""
         limits = [(math.log(SHORTEST), math.log(LONGEST))] * (len(self._given) - 1)
         limits.append((math.log(LEAST_NOISE), math.log(self._most_noise)))
@@ -192,7 +191,22 @@ class _Posterior:
             for limit, free, given in zip(limits, self._free, self._given, strict=True)
         ]
 
-    def settled(self, vector: FloatArray) -> FloatArray:
+    def descend(self, vector: FloatArray, form: int) -> _Optimum:
+        """Lower the loss from a vector, with what is given put in."""
+        from scipy.optimize import minimize
+
+        result = minimize(
+            self.loss,
+            self._settled(vector),
+            args=(form,),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=self._bounds(),
+            options={"maxiter": ITERATIONS},
+        )
+        return _Optimum(float(result.fun), np.asarray(result.x), form)
+
+    def _settled(self, vector: FloatArray) -> FloatArray:
         """A vector with what the user fixed put in, and no more noise than may be."""
         limited = np.append(vector[:-1], min(vector[-1], math.log(self._most_noise)))
         return np.where(self._free, limited, self._given)
@@ -262,8 +276,15 @@ class _Posterior:
         return root
 
 
-def profile(data: Data, scales: FloatArray, noise: float, form: int) -> tuple[float, float]:
-    """The most likely mean, and square of the amplitude, given the rest."""
+class Profile(NamedTuple):
+    """The most likely mean and square of the amplitude, given the other settings."""
+
+    mean: float
+    square: float
+
+
+def profile(data: Data, scales: FloatArray, noise: float, form: int) -> Profile:
+    """The most likely mean and amplitude, given lengthscales, τ and form."""
     from scipy.linalg import cho_solve, cholesky
 
     scaled = data.points / scales
@@ -274,7 +295,8 @@ def profile(data: Data, scales: FloatArray, noise: float, form: int) -> tuple[fl
     mean = float(ones @ data.means) / float(ones.sum())
     residual = data.means - mean
     misfit = float(residual @ cho_solve((factor, True), residual))
-    return mean, max((misfit + float(data.within.sum()) / noise) / float(data.counts.sum()), 1e-300)
+    square = (misfit + float(data.within.sum()) / noise) / float(data.counts.sum())
+    return Profile(mean, max(square, 1e-300))
 
 
 def _ratio(noise_std: float, amplitude: float) -> float:

@@ -20,7 +20,7 @@ from partita.model.noise import Noise, sub_gaussian_constant
 from partita.partition.cover import MAX_DIM
 
 #: Raised by one whenever what a policy saves changes; a policy of another version is refused.
-STATE_VERSION = 6
+STATE_VERSION = 7
 #: Values beyond this could overflow when they are squared or summed.
 LARGEST_VALUE = 1e150
 

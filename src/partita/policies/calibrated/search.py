@@ -1,77 +1,136 @@
-"""Where the calibrated policy plays next: candidates of the regions, and the choice among them."""
+"""Where the calibrated policy plays next: the choice of a region, and of a candidate in it."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from partita._types import FloatArray, IntArray
-from partita.errors import NumericalError
+from partita._types import FloatArray
 from partita.gp import _loops
-from partita.gp.fitting import Fit, Fixed, Settings, first_settings
-from partita.model.domains import Arms, Box, Grid
-from partita.model.mixed import Mixed
 from partita.partition.sites import ArmSites, BoxSites
 
-from .deviations import EXPLORATION, simultaneous
-from .proposals import BEST, Proposals
-from .records import AROUND, MOST_DATA, Records
-from .region import Conditioned, Moments, Region, condition, renewal
+from .candidates import EXPLORATION, Candidates, Plan, Proposals, best_of, keep_best
+from .model import Model
+from .regions import Region, Regions
+from .values import Sums
 
-#: How widely settings are drawn around their best, in posterior standard deviations, up to so many
+#: How widely settings are drawn around their best, in posterior standard deviations, up to COOLING
 #: observations; then as one over the root of them.
 TEMPERATURE, COOLING = 1.0, 1000
+#: Observations between two renewals of the candidates: while points are few, later, and at most.
+RENEW_EARLY, RENEW_LATE, LATE_POINTS, RENEW_LAST = 8, 16, 128, 64
+#: Later still, they are renewed after one in this many of all observations.
+RENEW_PART = 128
 #: A fresh candidate is played only if f there may differ from f at a point played before by more
 #: than this part of what is unknown of the latter.
 DISTINCT = 0.1
-#: Regions whose posterior is kept at once.
+#: Regions whose candidates are kept at once.
 WARM_REGIONS = 6
-#: Pending points that are planned for, in a region.
-MOST_PLANNED = 128
-#: Without noise, once the index promises less than this part of the amplitude, one play in so many
-#: goes where least is known: the model may be wrong, and there is no other use for it.
+#: Without noise, once the index promises less than this part of the amplitude, one play in
+#: EXPLORE_EVERY goes where least is known: the model may be wrong, and has no other use for it.
 SETTLED, EXPLORE_EVERY = 1e-2, 4
-#: How often the highest bound is looked for, around the best means, then around what was found.
-LOOKS = 3
 
 
+@dataclass
+class Outlook:
+    """What the choice knows of a region. `Search` alone writes it."""
+
+    region: Region
+    #: Its candidates, if they are kept, and whether they are to be renewed before they are used.
+    candidates: Candidates | None = None
+    stale: bool = True
+    #: When it was last used, by the clock of the search.
+    used_at: int = 0
+    #: The highest index of the candidates, their highest upper bound, and the highest mean less one
+    #: standard deviation of those that were played, when they were last computed.
+    index: float = math.inf
+    ceiling: float = math.inf
+    floor: float = -math.inf
+
+    def of_part(self, region: Region) -> Outlook:
+        """The outlook of a part of the region, which is thought as good as the whole."""
+        return Outlook(region, index=self.index, ceiling=self.ceiling, floor=self.floor)
+
+    def revive(self) -> None:
+        """Look for candidates again, if there were none."""
+        if self.index == -math.inf:
+            self.index, self.candidates, self.stale = math.inf, None, True
+
+
+@dataclass(eq=False)
 class Search:
-    """Keeps candidates of the regions and their posterior, and chooses among them.
+    """Keeps an outlook for each region, and chooses among the regions and their candidates."""
 
-    Attributes
-    ----------
-    fit : the most likely settings
-    reach : standard deviations of the bounds
-    """
+    _sites: ArmSites | BoxSites
+    _sums: Sums
+    _regions: Regions
+    _model: Model
+    proposals: Proposals
+    _random: np.random.Generator
+    #: Whether fresh candidates are hardly ever points played before.
+    continuous: bool
+    #: One for each region, by number.
+    outlooks: list[Outlook] = field(init=False)
+    _clock: int = 0
+    #: Renewals that came due, and plays since nothing much can be gained any more.
+    _turn: int = 0
+    _settled: int = 0
 
-    def __init__(
-        self,
-        domain: Grid | Arms | Box | Mixed,
-        sites: ArmSites | BoxSites,
-        records: Records,
-        fixed: Fixed,
-        delta: float,
-        random: np.random.Generator,
-    ) -> None:
-        self._sites = sites
-        self._records = records
-        self._fixed = fixed
-        self._delta = delta
-        self._random = random
-        self._continuous = isinstance(domain, Box)
-        dim = domain.dim
-        self.proposals = Proposals(domain)
-        self.fit = Fit(first_settings(dim, fixed), np.zeros((dim + 1, dim + 1)))
-        self.reach = simultaneous(delta, self.fit.best.scales)
-        self._clock = 0
-        self._turn = 0
-        self._fits = 0
-        self._settled = 0
+    def __post_init__(self) -> None:
+        self.outlooks = [Outlook(region) for region in self._regions]
 
-    def anywhere(self) -> int:
-        """Any site of the domain."""
+    # -- what has come -----------------------------------------------------------------------------
+
+    def observe(self, number: int, site: int, value: float) -> None:
+        """Take in what a value counts as at a site of a region, which the sums hold already."""
+        outlook = self.outlooks[number]
+        self._use(outlook)
+        candidates = outlook.candidates
+        if candidates is None or outlook.stale:
+            return
+        j = candidates.number_of(site, self._sites.scaled[site])
+        if j is None or candidates.full:
+            outlook.stale = True
+        else:
+            candidates.observe(j, value)
+            self._summarise(outlook)
+            outlook.stale = candidates.full
+
+    def admit(self, number: int) -> None:
+        """Take note that a region has one more site with values."""
+        self.outlooks[number].revive()
+
+    def renew_soon(self, number: int) -> None:
+        """Have a region renewed before it is used again."""
+        self.outlooks[number].stale = True
+
+    def follow_cut(self, number: int) -> None:
+        """Take note that a region was cut, and the last one is its upper half."""
+        whole = self.outlooks[number]
+        self.outlooks[number] = whole.of_part(self._regions[number])
+        self.outlooks.append(whole.of_part(self._regions[len(self.outlooks)]))
+
+    def look_around(self) -> None:
+        """Every second time, have one other region renewed, in turn: bounds there are old."""
+        self._turn += 1
+        if self._turn % 2:
+            self.outlooks[self._turn // 2 % len(self.outlooks)].stale = True
+
+    def renew_all(self, revive: bool = False) -> None:
+        """Have all regions renewed; to `revive`, also those that had no candidates."""
+        for outlook in self.outlooks:
+            outlook.stale = True
+            if revive:
+                outlook.revive()
+
+    # -- the choice --------------------------------------------------------------------------------
+
+    def first_site(self, design: FloatArray, number: int) -> int:
+        """The site of point `number` of a design, counted from 1, or any if that is used up."""
+        if number <= len(design):
+            return self.site_at(design[number - 1])
         return self.site_at(self.proposals.anywhere(self._random))
 
     def site_at(self, unit: FloatArray) -> int:
@@ -86,267 +145,149 @@ class Search:
         `told` values have come, and `pending` says how often sites are awaited. Where least is
         known is gone to, without noise, only to `explore`.
         """
-        region = self._best_region(probe, told, pending)
-        if explore and self._records.exact and not probe and self._is_settled(region):
+        plan = Plan(pending, self._sites, self._regions.home)
+        outlook = self._best_region(probe, told, plan)
+        if explore and self._sums.exact and not probe and self._is_settled(outlook):
             self._settled += 1
             if self._settled % EXPLORE_EVERY == 0:
-                return self._choice(self._any_region(told, pending), math.inf, pending)
-        return self._choice(region, self.reach if probe else EXPLORATION, pending)
+                return self._best_candidate(self._any_region(told, plan), math.inf, plan)
+        width = self._model.reach(self._model.fit.best) if probe else EXPLORATION
+        return self._best_candidate(outlook, width, plan)
 
-    def observe(self, site: int, value: float) -> None:
-        """Take in a value that the records have taken in already."""
-        region = self._records.region_of(site)
-        region.used_at = self._clock = self._clock + 1
-        moments = region.moments
-        if moments is None or region.stale:
-            return
-        known = np.flatnonzero(moments.sites == site)
-        if len(known):
-            j = int(known[0])
-        else:
-            same = (moments.points == self._sites.scaled[site]).all(axis=1)
-            j = int(np.argmax(same)) if same.any() else -1
-        if j < 0 or moments.full:
-            region.stale = True
-        else:
-            moments.observe(j, value)
-            self._score(region)
-            region.stale = moments.full
+    def likeliest(self, number: int) -> list[Region]:
+        """The `number` regions where the best point may be, by their model or their values."""
 
-    def look_around(self) -> None:
-        """Every second time, have one other region renewed, in turn: bounds there are old."""
-        self._turn += 1
-        if self._turn % 2:
-            self._records.regions[self._turn // 2 % len(self._records.regions)].stale = True
+        def hope(outlook: Outlook) -> float:
+            if math.isfinite(outlook.floor) and not outlook.stale:
+                return outlook.floor
+            return self._sums.highest(outlook.region.own)
 
-    def start_over(self) -> None:
-        """Have all regions renewed: what they know has changed."""
-        for region in self._records.regions:
-            region.stale = True
+        return [one.region for one in sorted(self.outlooks, key=hope, reverse=True)[:number]]
 
-    def learn(self, fit: Fit) -> None:
-        """Use other settings from now on."""
-        self.fit = fit
-        self._fits += 1
-        self.reach = simultaneous(self._delta, fit.best.scales)
-        self.start_over()
-        for region in self._records.regions:
-            region.revive()
+    def _use(self, outlook: Outlook) -> None:
+        outlook.used_at = self._clock = self._clock + 1
 
-    def condition(
-        self, sites: IntArray, settings: Settings, overall: Settings | None = None
-    ) -> Conditioned:
-        """The posterior given the values at sites, with more noise where that is needed.
-
-        Mean and amplitude are near the `overall` ones, those of the fit if not given; without noise
-        the amplitude is the overall one if given.
-        """
-        data = self._records.data(sites)
-        believed = self._records.exact and overall is not None
-        for extra in (1.0, 10.0, 100.0):
-            try:
-                tried = settings if extra == 1.0 else _noisier(settings, extra)
-                return condition(data, tried, overall or self.fit.best, self._fixed, believed)
-            except np.linalg.LinAlgError:
-                continue
-        raise NumericalError("the data could not be fitted: are values of very different sizes?")
-
-    def highest_bound(self, region: Region, settings: Settings) -> float:
-        """The highest upper bound found in a region, by its data and settings as they are.
-
-        Kept until they change. What is looked at does not depend on what was asked before, nor
-        changes what will be.
-        """
-        if region.bound is not None and region.bound[:2] == (self._fits, region.changes):
-            return region.bound[2]
-        reach = simultaneous(self._delta, settings.scales)
-        known = self.condition(region.data, settings, settings)
-        held = self._sites.scaled[np.array(region.sites, dtype=np.int64)]
-        there = known.moments_of(len(held))
-        top = there.upper(reach)
-        best = _best_of(held, there.mean, region)
-        random = np.random.default_rng(LOOKS)
-        for _ in range(LOOKS):
-            fresh = self.proposals.draw(random, region.lower, region.upper, best)
-            if not len(fresh):
-                break
-            new = known.moments_at(fresh)
-            top = max(top, new.upper(reach))
-            best = _best_of(fresh, new.mean + reach * np.sqrt(new.variance), region)
-        value = known.in_units(top)
-        region.bound = self._fits, region.changes, value
-        return value
-
-    # -- one region -----------------------------------------------------------------------------
-
-    def _best_region(self, probe: bool, told: int, pending: dict[int, int]) -> Region:
-        """The region of the highest score, for a probe of the highest bound, ready to play."""
-        regions = self._records.regions
-        for region in regions:
-            if region.stale and not (math.isinf(region.score) and len(regions) > 1):
-                self.renew(region, told, pending)
+    def _best_region(self, probe: bool, told: int, plan: Plan) -> Outlook:
+        """The region of the highest index, for a probe of the highest bound, ready to play."""
+        for outlook in self.outlooks:
+            if outlook.stale and not (math.isinf(outlook.index) and len(self.outlooks) > 1):
+                self.renew(outlook, told, plan)
         while True:
-            region = max(regions, key=lambda r: r.ceiling if probe else self._promise(r, pending))
-            region.used_at = self._clock = self._clock + 1
-            if region.moments is not None:
-                return region
-            scored = not math.isinf(region.score)
-            self.renew(region, told, pending)
-            if scored and region.moments is not None and len(region.moments.points):
-                return region
+            best = max(self.outlooks, key=lambda o: o.ceiling if probe else self._promise(o, plan))
+            self._use(best)
+            if best.candidates is not None:
+                return best
+            ranked = not math.isinf(best.index)
+            self.renew(best, told, plan)
+            if ranked and best.candidates is not None and len(best.candidates.points):
+                return best
 
-    def _is_settled(self, region: Region) -> bool:
-        """Whether nothing much can be gained any more, by the index."""
-        moments = region.moments
-        assert moments is not None
-        best = moments.mean[moments.played].max(initial=-math.inf)
-        index, _ = self._index(moments, EXPLORATION, {})
-        return bool(index.max() - best < SETTLED)
-
-    def _any_region(self, told: int, pending: dict[int, int]) -> Region:
+    def _any_region(self, told: int, plan: Plan) -> Outlook:
         """The region of a point drawn from the whole domain, ready to play."""
-        number = self._records.number_at(self.proposals.anywhere(self._random))
-        region = self._records.regions[number]
-        region.used_at = self._clock = self._clock + 1
-        if region.moments is None or region.stale:
-            self.renew(region, told, pending)
-        return region
+        number = self._regions.number_at(self.proposals.anywhere(self._random))
+        outlook = self.outlooks[number]
+        self._use(outlook)
+        if outlook.candidates is None or outlook.stale:
+            self.renew(outlook, told, plan)
+        return outlook
 
-    def _promise(self, region: Region, pending: dict[int, int]) -> float:
+    def _promise(self, outlook: Outlook, plan: Plan) -> float:
         """The highest index in a region, as if pending plays had been observed."""
-        moments = region.moments
-        if moments is None or len(self._records.regions) == 1:
-            return region.score
-        planned = self.planned_in(region, pending)
-        if not planned:
-            return region.score
-        index, _ = self._index(moments, EXPLORATION, planned)
-        return moments.settings.mean + moments.settings.amplitude * float(index.max())
+        candidates = outlook.candidates
+        if candidates is None or len(self.outlooks) == 1:
+            return outlook.index
+        planned = candidates.planned(plan.plays_of(candidates))
+        if planned is candidates:
+            return outlook.index
+        return candidates.settings.in_units(float(self._index(planned, EXPLORATION).max()))
 
-    def renew(self, region: Region, told: int, pending: dict[int, int]) -> None:
+    def _is_settled(self, outlook: Outlook) -> bool:
+        """Whether nothing much can be gained any more, by the index."""
+        candidates = outlook.candidates
+        assert candidates is not None
+        best = candidates.mean[candidates.played].max(initial=-math.inf)
+        return bool(self._index(candidates, EXPLORATION).max() - best < SETTLED)
+
+    def _best_candidate(self, outlook: Outlook, width: float, plan: Plan) -> int:
+        """The site in a region whose mean plus `width` standard deviations is the highest."""
+        assert outlook.candidates is not None
+        candidates = outlook.candidates.planned(plan.plays_of(outlook.candidates))
+        j, s = int(np.argmax(self._index(candidates, width))), len(candidates.sites)
+        if j >= s and s and not self._sums.exact:
+            row = candidates.scaled[j : j + 1]
+            likeness = _loops.matern(row, candidates.scaled[:s], candidates.settings.form)[0]
+            near = int(np.argmax(likeness))
+            if 2.0 - 2.0 * likeness[near] < DISTINCT**2 * candidates.variance[near]:
+                j = near
+        return int(candidates.sites[j]) if j < s else self.site_at(candidates.points[j])
+
+    def _index(self, candidates: Candidates, width: float) -> FloatArray:
+        """Means plus `width` standard deviations, (m,); deviations alone if width is infinite.
+
+        Where values have no noise, what has been played is left out unless nothing else is there.
+        """
+        std = np.sqrt(candidates.variance)
+        index = std if math.isinf(width) else candidates.mean + width * std
+        if self._sums.exact and not candidates.played.all():
+            index[candidates.played] = -math.inf
+        return np.asarray(index)
+
+    # -- candidates of one region ------------------------------------------------------------------
+
+    def renew(self, outlook: Outlook, told: int, plan: Plan) -> None:
         """Draw settings and candidates anew, and compute the posterior of the candidates."""
-        region.trim(MOST_DATA, AROUND)
-        data_sites = region.data
-        inside = len(region.sites)
-        if not len(data_sites):
-            raise AssertionError("a region has data")
+        region, exact = outlook.region, self._sums.exact
+        own = region.own
+        assert len(own) or len(region.around), "a region has data"
         temperature = TEMPERATURE * min(1.0, math.sqrt(COOLING / max(told, 1)))
-        known = self.condition(data_sites, self.fit.draw(self._random, temperature))
-        held = self._sites.scaled[data_sites[:inside]]
-        there = known.moments_of(inside)
-        best = _best_of(held, there.mean, region)
+        drawn = self._model.fit.draw(self._random, temperature)
+        known = self._model.choosing(region.informed_by, drawn)
+        held, at_held = self._sites.scaled[own], known.moments_of(len(own))
+        best = best_of(held, at_held.mean, region)
         fresh = self.proposals.draw(self._random, region.lower, region.upper, best)
-        if inside and (self._records.exact or not self._continuous):
+        if len(own) and (exact or not self.continuous):
             words = {row.tobytes() for row in held}
             fresh = np.array([row for row in fresh if row.tobytes() not in words])
             fresh = fresh.reshape(-1, held.shape[1])
-        awaited = self._awaited_in(region, pending)
-        fresh = np.concatenate([fresh, awaited])
-        region.moments = known.candidates(
+        awaited = plan.new_in(region)
+        outlook.candidates = keep_best(
+            known,
             held,
-            there,
-            fresh,
-            data_sites[:inside],
-            room=renewal(inside, told),
-            reach=self.reach,
+            at_held,
+            own,
+            np.concatenate([fresh, awaited]),
+            room=_renewal(len(own), told),
+            reach=self._model.reach(self._model.fit.best),
             awaited=len(awaited),
-            uncertain=self._records.exact,
+            uncertain=exact,
         )
-        region.stale = False
-        self._score(region)
+        outlook.stale = False
+        self._summarise(outlook)
         self._cool()
 
-    def _score(self, region: Region) -> None:
-        """Renew what the choice between regions looks at."""
-        moments = region.moments
-        assert moments is not None
-        if not len(moments.points):  # no arm lies in it, or none was drawn
-            region.score = region.ceiling = region.best_lower = -math.inf
+    def _summarise(self, outlook: Outlook) -> None:
+        """Compute what the choice between regions looks at."""
+        candidates = outlook.candidates
+        assert candidates is not None
+        if not len(candidates.points):  # no arm lies in it, or none was drawn
+            outlook.index = outlook.ceiling = outlook.floor = -math.inf
             return
-        settings = moments.settings
-        std = np.sqrt(moments.variance)
-        upper, _ = self._index(moments, EXPLORATION, {})
-        region.score = settings.mean + settings.amplitude * float(upper.max())
-        region.ceiling = settings.mean + settings.amplitude * moments.ceiling
-        s = len(moments.sites)
-        lower = moments.mean[:s] - std[:s]
-        region.best_lower = (
-            settings.mean + settings.amplitude * float(lower.max()) if s else -math.inf
-        )
-
-    def _choice(self, region: Region, width: float, pending: dict[int, int]) -> int:
-        """The site to play in a region, whose mean plus so many deviations is the highest."""
-        moments = region.moments
-        assert moments is not None
-        index, variance = self._index(moments, width, self.planned_in(region, pending))
-        j = int(np.argmax(index))
-        s = len(moments.sites)
-        if j >= s and s and not self._records.exact:
-            row = moments.scaled[j : j + 1]
-            likeness = _loops.matern(row, moments.scaled[:s], moments.settings.form)[0]
-            near = int(np.argmax(likeness))
-            if 2.0 - 2.0 * likeness[near] < DISTINCT**2 * variance[near]:
-                j = near
-        if j < s:
-            return int(moments.sites[j])
-        return self.site_at(moments.points[j])
-
-    def _index(
-        self, moments: Moments, width: float, planned: dict[int, int]
-    ) -> tuple[FloatArray, FloatArray]:
-        """Means plus so many deviations, (m,), and variances as if `planned` had been observed.
-
-        The deviations alone, if those are infinitely many.
-        Where values have no noise, what has been played is left out unless nothing else is there.
-        """
-        variance = moments.planned(planned) if planned else moments.variance
-        std = np.sqrt(variance)
-        index = std if math.isinf(width) else moments.mean + width * std
-        if self._records.exact:
-            done = moments.played.copy()
-            done[list(planned)] = True
-            if not done.all():
-                index[done] = -math.inf
-        return index, variance
-
-    def _awaited_in(self, region: Region, pending: dict[int, int]) -> FloatArray:
-        """Points (n, d) of a region that are pending and have no value yet."""
-        new = [site for site in pending if site not in self._records.home]
-        points = self._sites.scaled[np.array(new, dtype=np.int64)]
-        return np.asarray(points[region.holds(points)][-MOST_PLANNED:])
-
-    def planned_in(self, region: Region, pending: dict[int, int]) -> dict[int, int]:
-        """How often candidates of a region are pending; of many, those of the highest index."""
-        moments = region.moments
-        if not pending or moments is None:
-            return {}
-        places = {row.tobytes(): j for j, row in enumerate(moments.points)}
-        found: dict[int, int] = {}
-        for site, plays in pending.items():
-            j = places.get(self._sites.scaled[site].tobytes())
-            if j is not None:
-                found[j] = found.get(j, 0) + plays
-        if len(found) > MOST_PLANNED:
-            index = moments.mean + EXPLORATION * np.sqrt(moments.variance)
-            kept = sorted(found, key=lambda j: -index[j])[:MOST_PLANNED]
-            found = {j: found[j] for j in kept}
-        return found
+        settings, s = candidates.settings, len(candidates.sites)
+        outlook.index = settings.in_units(float(self._index(candidates, EXPLORATION).max()))
+        outlook.ceiling = settings.in_units(candidates.ceiling)
+        lower = candidates.mean[:s] - np.sqrt(candidates.variance[:s])
+        outlook.floor = settings.in_units(float(lower.max())) if s else -math.inf
 
     def _cool(self) -> None:
-        """Give up the posteriors of the regions used longest ago."""
-        warm = [region for region in self._records.regions if region.moments is not None]
+        """Give up the candidates of the regions used longest ago, but for WARM_REGIONS of them."""
+        warm = [outlook for outlook in self.outlooks if outlook.candidates is not None]
         if len(warm) > WARM_REGIONS:
-            warm.sort(key=lambda region: region.used_at)
-            for region in warm[:-WARM_REGIONS]:
-                region.moments = None
+            warm.sort(key=lambda outlook: outlook.used_at)
+            for outlook in warm[:-WARM_REGIONS]:
+                outlook.candidates = None
 
 
-def _best_of(points: FloatArray, values: FloatArray, region: Region) -> FloatArray:
-    """The points (b, d) of the highest values, the middle of the region if there are none."""
-    if not len(points):
-        return 0.5 * (region.lower + region.upper)[None, :]
-    return points[np.argsort(-values, kind="stable")[:BEST]]
-
-
-def _noisier(settings: Settings, factor: float) -> Settings:
-    return replace(settings, noise=settings.noise * factor + 1e-6 * factor)
+def _renewal(points: int, told: int) -> int:
+    """Observations of a region with that many points until its candidates are renewed."""
+    least = RENEW_EARLY if points <= LATE_POINTS else RENEW_LATE
+    return max(least, min(told // RENEW_PART, RENEW_LAST))

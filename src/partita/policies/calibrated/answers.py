@@ -1,0 +1,131 @@
+"""What the calibrated policy says of f by all that was told; it changes nothing of the choice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from partita._types import FloatArray, Prediction, Recommendation
+from partita.gp.fitting import Settings
+from partita.partition.sites import ArmSites, BoxSites
+
+from .candidates import Proposals, best_of
+from .model import Conditioned, Model, bounds_at
+from .regions import Region, Regions
+from .values import Sums
+
+#: Upper bounds are noted each time there are this many times the values.
+NOTE_FACTOR = 2.5
+#: How often the highest bound is looked for, around the best means, then around the highest bounds.
+LOOKS = 3
+
+
+class _Answer(NamedTuple):
+    """A site that may be recommended, its mean, and that less one standard deviation."""
+
+    worth: float
+    site: int
+    mean: float
+    known: Conditioned
+
+
+class _Bound(NamedTuple):
+    """The highest upper bound in a region, after that many changes of its values."""
+
+    changes: int
+    upper: float
+
+
+class Note(NamedTuple):
+    """The highest upper bound on f, as it was after `told` values."""
+
+    told: int
+    upper: float
+
+
+@dataclass(eq=False)
+class Answers:
+    """Answers under given settings, by the posterior of each region."""
+
+    _sites: ArmSites | BoxSites
+    _sums: Sums
+    _regions: Regions
+    _model: Model
+    _proposals: Proposals
+    notes: list[Note] = field(default_factory=list)
+    #: The highest bounds in the regions, and the settings that they were computed under.
+    _bounds: dict[Region, _Bound] = field(default_factory=dict)
+    _under: Settings | None = None
+
+    def recommend(self, likely: list[Region], settings: Settings) -> Recommendation:
+        """The site of the likely regions with the highest mean less one standard deviation."""
+        answers = [self._best_in(region, settings) for region in likely if region.sites]
+        best = max(answers, key=lambda answer: answer.worth)
+        point = self._sites.scaled[best.site]
+        bounds = bounds_at(best.known, point, self._model.reach(settings))
+        return Recommendation(self._sites.x(best.site), best.mean, *bounds)
+
+    def _best_in(self, region: Region, settings: Settings) -> _Answer:
+        known = self._model.answering(region.informed_by, settings)
+        at = known.moments_of(len(region.sites))
+        lowered = at.mean - np.sqrt(at.variance)
+        j, units = int(np.argmax(lowered)), known.settings.in_units
+        return _Answer(units(float(lowered[j])), region.sites[j], units(float(at.mean[j])), known)
+
+    def predict(self, points: FloatArray, settings: Settings) -> Prediction:
+        """Posterior and bounds at points (n, d) of the unit cube."""
+        mean, std = np.full(len(points), settings.mean), np.full(len(points), settings.amplitude)
+        for region in self._regions:
+            rows = np.flatnonzero(region.holds(points))
+            sites = region.informed_by
+            if len(rows) and len(sites):
+                known = self._model.answering(sites, settings)
+                at = known.moments_at(points[rows])
+                mean[rows] = known.settings.in_units(at.mean)
+                std[rows] = known.settings.amplitude * np.sqrt(at.variance)
+        away = self._model.reach(settings) * std
+        return Prediction(mean, std, mean - away, mean + away)
+
+    # -- certificates ------------------------------------------------------------------------------
+
+    def certificate(self, answer: Recommendation, settings: Settings, told: int) -> float:
+        """What f can be above the answer, and more if it has risen above what was noted."""
+        short = [note.told / told * (answer.lower - note.upper) for note in self.notes]
+        return self._ceiling(answer, settings) - answer.lower + max([0.0, *short])
+
+    def note_due(self, told: int) -> bool:
+        """Whether it is time to note what f is at most, to see later whether that was so."""
+        return not self.notes or told >= NOTE_FACTOR * self.notes[-1].told
+
+    def note(self, answer: Recommendation, settings: Settings, told: int) -> None:
+        """Note what f is at most, by what was told so far."""
+        self.notes.append(Note(told, self._ceiling(answer, settings)))
+
+    def _ceiling(self, answer: Recommendation, settings: Settings) -> float:
+        """The highest upper bound on f, in any region and at the answer."""
+        if settings is not self._under:
+            self._under, self._bounds = settings, {}
+        for region in self._regions:
+            changes = int(self._sums.changes[region.own].sum())
+            if region not in self._bounds or self._bounds[region].changes != changes:
+                self._bounds[region] = _Bound(changes, self._highest_in(region, settings))
+        return max(answer.upper, *(self._bounds[region].upper for region in self._regions))
+
+    def _highest_in(self, region: Region, settings: Settings) -> float:
+        """The highest upper bound found in a region, whatever was asked before."""
+        own, reach = region.own, self._model.reach(settings)
+        known = self._model.answering(region.informed_by, settings)
+        held, at_held = self._sites.scaled[own], known.moments_of(len(own))
+        top = at_held.highest(reach)
+        best = best_of(held, at_held.mean, region)
+        random = np.random.default_rng(LOOKS)
+        for _ in range(LOOKS):
+            fresh = self._proposals.draw(random, region.lower, region.upper, best)
+            if not len(fresh):
+                break
+            new = known.moments_at(fresh)
+            top = max(top, new.highest(reach))
+            best = best_of(fresh, new.mean + reach * np.sqrt(new.variance), region)
+        return known.settings.in_units(top)

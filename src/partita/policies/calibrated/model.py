@@ -1,0 +1,285 @@
+"""The Gaussian process that explains the values: settings that are learned, posteriors, bounds.
+
+Notation: P points with data, K their kernel, L the factor of K with noise, V = L⁻¹K(data, points).
+Means and variances are in units of the amplitude, from the mean.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from partita._threads import one_thread
+from partita._types import FloatArray, IntArray
+from partita.errors import NumericalError
+from partita.gp import _loops
+from partita.gp.fitting import JITTER, Data, Fit, Fixed, Settings, first_settings, fit, profile
+
+from .values import Sums
+
+#: Points that a fit looks at, at most.
+FIT_POINTS = 200
+#: Points nearer than this to others, in lengthscales, say little about the amplitude without noise.
+APART = 0.1
+#: Data that cannot be factorised are tried with this many times the noise.
+MORE_NOISE = (10.0, 100.0)
+#: How many observations the overall amplitude counts for beside a region's own.
+AMPLITUDE_WEIGHT = 10.0
+#: Unrelated values of f that share delta, at most: short lengthscales in many dimensions.
+MOST_PLACES = 1e6
+#: Parts of delta below this are taken for this: 37 deviations.
+LEAST_PART = 1e-300
+#: What counts as near a point, in lengthscales: the point itself, and wider.
+NEAR = np.array([1e-9, 0.05, 0.1, 0.2, 0.4])
+#: Standard deviations from none at which an offset near a point is taken for real.
+MISFIT = 3.0
+
+
+class Model:
+    """The settings, fitted to the sums of the sites; nothing else holds or writes them."""
+
+    fit: Fit  # the most likely settings, and how far off they may be: the choice draws from these
+    believed: Settings  # those that answers come from
+
+    def __init__(self, dim: int, sums: Sums, fixed: Fixed, delta: float) -> None:
+        self._sums, self._fixed, self._delta = sums, fixed, delta
+        self.fit = Fit(first_settings(dim, fixed), np.zeros((dim + 1, dim + 1)))
+        self.believed = self.fit.best
+
+    def learn(self, played: IntArray, restart: bool) -> bool:
+        """Fit the settings to the values at all sites that have some; False if that failed.
+
+        The search begins at the last settings, and afresh as well to `restart`.
+        """
+        if self._fixed.noise_std is None:
+            self._sums.detect_noise(played)
+        data, last = self._spread_out(played), self.fit
+        if float(np.ptp(data.means)) == 0.0 and float(data.within.sum()) == 0.0:
+            level = replace(last.best, mean=float(data.means[0]))  # flat: nothing else to learn
+            self.fit, self.believed = replace(last, best=level), level
+            return True
+        exact = self._sums.exact
+        try:
+            self.fit = fit(data, last.best, self._fixed, restart, exact)
+        except NumericalError:
+            return False
+        self.believed = best = self.fit.best
+        if exact and self._fixed.amplitude is None:
+            apart = profile(self._far_apart(played), best.scales, best.noise, best.form)
+            self.believed = replace(best, amplitude=max(math.sqrt(apart.square), best.amplitude))
+        return True
+
+    def guess(self, played: IntArray, enough: bool) -> Settings:
+        """Settings for answers while the first design is under way; nothing is learned.
+
+        If there are `enough` values, they are fitted.
+        """
+        data, best, given = self._spread_out(played), self.fit.best, self._fixed
+        width = float(np.ptp(data.means))
+        if enough and width > 0:
+            try:
+                return fit(data, best, given, restart=True).best
+            except NumericalError:
+                pass
+        free = given.amplitude is None and given.noise_std is None and width > 0
+        amplitude = width if free else best.amplitude
+        return replace(best, mean=float(data.means.mean()), amplitude=amplitude)
+
+    def reach(self, settings: Settings) -> float:
+        """Standard deviations of bounds that hold all over the domain."""
+        return simultaneous(self._delta, settings.scales)
+
+    def choosing(self, sites: IntArray, drawn: Settings) -> Conditioned:
+        """The posterior by the values at sites, for the choice under drawn settings."""
+        return self._condition(sites, drawn, self.fit.best, False)
+
+    def answering(self, sites: IntArray, settings: Settings) -> Conditioned:
+        """The posterior by the values at sites, for answers under given settings."""
+        return self._condition(sites, settings, settings, self._sums.exact)
+
+    def _condition(
+        self, sites: IntArray, settings: Settings, overall: Settings, believed: bool
+    ) -> Conditioned:
+        """The posterior by the values at sites, with more noise where that is needed."""
+        data = self._sums.data(sites)
+        noise = settings.noise
+        for tried in (noise, *(factor * noise + 1e-6 * factor for factor in MORE_NOISE)):
+            try:
+                noisy = replace(settings, noise=tried)
+                return condition(data, noisy, overall, self._fixed, believed)
+            except np.linalg.LinAlgError:
+                continue
+        raise NumericalError("the data could not be fitted: are values of very different sizes?")
+
+    def _spread_out(self, played: IntArray) -> Data:
+        """Replicate means of FIT_POINTS sites at most, each as far from those before as can be.
+
+        The points played most lie around the best ones; a fit that looked at them alone would take
+        the rest of the domain to be as flat.
+        """
+        data = self._sums.data(played)
+        if len(played) <= FIT_POINTS:
+            return data
+        return self._sums.data(played[farthest(data.points, FIT_POINTS)])
+
+    def _far_apart(self, played: IntArray) -> Data:
+        """The same, without points very near to others, in lengthscales.
+
+        Where values have no noise, those are foretold so well that the amplitude seems small.
+        """
+        points = self._sums.data(played).points / self.fit.best.scales
+        return self._sums.data(played[farthest(points, min(FIT_POINTS, len(points)), APART)])
+
+
+def farthest(points: FloatArray, number: int, least: float = 0.0) -> IntArray:
+    """Numbers of `number` of the points (n, d), each as far from those before as can be.
+
+    Fewer, where the next would be nearer than `least`.
+    """
+    chosen = [0]
+    away = np.full(len(points), np.inf)
+    while len(chosen) < number:
+        away = np.minimum(away, ((points - points[chosen[-1]]) ** 2).sum(axis=1))
+        next_one = int(np.argmax(away))
+        if away[next_one] < least**2:
+            break
+        chosen.append(next_one)
+    return np.array(chosen, dtype=np.int64)
+
+
+# -- the posterior by the data of a region ---------------------------------------------------------
+
+
+class Moments(NamedTuple):
+    """Posterior at points: means and variances (n,), and V = L⁻¹K(data, points), (P, n)."""
+
+    mean: FloatArray
+    variance: FloatArray
+    rows: FloatArray
+
+    def highest(self, width: float) -> float:
+        """The highest of the means plus `width` standard deviations."""
+        return float((self.mean + width * np.sqrt(self.variance)).max(initial=-math.inf))
+
+
+@dataclass(frozen=True)
+class Conditioned:
+    """The process given data; made by `condition`."""
+
+    settings: Settings
+    scaled: FloatArray  # (P, d), points of the data over the lengthscales
+    kernel: FloatArray  # (P, P), of the data without noise
+    factor: FloatArray  # L
+    values: FloatArray  # (P,), L⁻¹ of the values
+
+    def moments_at(self, points: FloatArray) -> Moments:
+        """Means and variances at points (n, d)."""
+        scaled = points / self.settings.scales
+        return self.moments_from(_loops.matern(self.scaled, scaled, self.settings.form))
+
+    def moments_of(self, number: int) -> Moments:
+        """Means and variances at the first `number` points of the data."""
+        return self.moments_from(self.kernel[:, :number].copy())
+
+    def moments_from(self, across: FloatArray) -> Moments:
+        """Means and variances where the kernel to the data is `across` (P, n), overwritten."""
+        from scipy.linalg import solve_triangular
+
+        if not across.shape[1]:  # old releases of SciPy refuse to solve for nothing
+            return Moments(np.empty(0), np.empty(0), across)
+        with one_thread():
+            rows = solve_triangular(
+                self.factor, across, lower=True, overwrite_b=True, check_finite=False
+            )
+            mean = np.asarray(self.values @ rows)
+        variance = np.maximum(1.0 - np.einsum("ij,ij->j", rows, rows), 0.0)
+        return Moments(mean, variance, np.asarray(rows))
+
+
+def condition(
+    data: Data, drawn: Settings, overall: Settings, fixed: Fixed, believed: bool = False
+) -> Conditioned:
+    """Condition on the data under drawn settings.
+
+    Mean and amplitude follow from the data, near the overall ones; the amplitude is the overall one
+    if that is `believed`.
+    """
+    from scipy.linalg import cholesky, solve_triangular
+
+    scaled = data.points / drawn.scales
+    kernel = _loops.matern_among(scaled, drawn.form)
+    noisy = kernel.copy()
+    noisy[np.diag_indices(len(noisy))] += drawn.noise / data.counts + JITTER
+    with one_thread():
+        factor = cholesky(noisy, lower=True, overwrite_a=True, check_finite=False)
+        whitened = solve_triangular(
+            factor,
+            np.stack([np.ones(len(scaled)), data.means - overall.mean], axis=1),
+            lower=True,
+            check_finite=False,
+        )
+    ones, values = whitened[:, 0], whitened[:, 1]
+    # The mean has a prior of one amplitude around the overall one.
+    shift = float(ones @ values) / (float(ones @ ones) + 1.0)
+    values = values - shift * ones
+    if fixed.amplitude is not None or fixed.noise_std is not None:
+        amplitude = drawn.amplitude  # with τ it makes the noise that was given
+    elif believed:
+        amplitude = overall.amplitude
+    else:
+        misfit = float(values @ values) + float(data.within.sum()) / drawn.noise
+        total, weight = float(data.counts.sum()), AMPLITUDE_WEIGHT
+        square = (misfit + weight * overall.amplitude**2) / (total + weight)
+        amplitude = math.sqrt(max(square, 1e-300))
+    settings = replace(drawn, mean=overall.mean + shift, amplitude=amplitude)
+    return Conditioned(settings, scaled, kernel, factor, values / settings.amplitude)
+
+
+# -- bounds ----------------------------------------------------------------------------------------
+
+
+def simultaneous(delta: float, scales: FloatArray) -> float:
+    """Standard deviations in bounds that hold all over the domain at once, by the fitted model.
+
+    f takes about ∏(1 + 1/ℓ_i) unrelated values, which share δ. A bound for one place by itself
+    would not do: the recommended point is where the mean came out highest, often by luck.
+    """
+    places = math.exp(min(float(np.log1p(1.0 / scales).sum()), math.log(MOST_PLACES)))
+    return -NormalDist().inv_cdf(max(delta / (2.0 * places), LEAST_PART))
+
+
+class Bounds(NamedTuple):
+    """Bounds on f at a point."""
+
+    lower: float
+    upper: float
+
+
+def bounds_at(known: Conditioned, point: FloatArray, reach: float) -> Bounds:
+    """Bounds at a point (d,) of the data, in its units, that hold where the model is too smooth.
+
+    They are `reach` standard deviations about the mean, or means. A stationary model rounds off a
+    tip: near it, values lie above the mean time and again. If those within some distance of the
+    point do so by more than chance allows, the bounds also take in what a model says in which f is
+    higher by an unknown offset b on just those points. With h (P,) 1 at those points and 0
+    elsewhere and g = L⁻¹h, b̂ = g·L⁻¹y/g·g with variance 1/g·g (generalised least squares: universal
+    kriging with the one basis function h), and f(x) rises by b(1 − g·L⁻¹k(x)).
+    """
+    mean, variance, rows = known.moments_at(point[None, :])
+    away = np.sqrt(((known.scaled - point / known.settings.scales) ** 2).sum(axis=1))
+    product, _, solved = known.moments_from((away[:, None] <= NEAR).astype(float))
+    precision = np.einsum("ij,ij->j", solved, solved)
+    offset, score = product / precision, product / np.sqrt(precision)
+    rest = 1.0 - rows[:, 0] @ solved
+    shifted = mean + rest * offset
+    wide = reach * np.sqrt(variance + rest**2 / precision)
+    simple = reach * np.sqrt(variance)
+    lower, upper = (shifted - wide)[score < -MISFIT], (shifted + wide)[score > MISFIT]
+    return Bounds(
+        known.settings.in_units(float(np.min(lower, initial=(mean - simple)[0]))),
+        known.settings.in_units(float(np.max(upper, initial=(mean + simple)[0]))),
+    )
