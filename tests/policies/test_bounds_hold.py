@@ -125,7 +125,7 @@ class Watch:
         if cell is not None:
             posterior = cell.posterior
             width = width_of(self._width, posterior.gain, key[0], t)
-            return self._within(posterior.mean, width * posterior.std, cell.sites)
+            return self._within(posterior.mean, width * posterior.std, cell.layout.sites)
         arms = partition.fresh.arms.get(key)
         return arms is None or self._within(0.0, width_of(self._width, 0.0, key[0], t), arms)
 

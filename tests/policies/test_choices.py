@@ -32,7 +32,7 @@ from support.oracle import (
 import partita as pt
 from partita.gp import posterior as posterior_module
 from partita.gp import rows as rows_module
-from partita.partition import partition as partition_module
+from partita.gp import warm as warm_module
 
 # -- asking ----------------------------------------------------------------------------------------
 
@@ -563,7 +563,7 @@ def test_cold_cells_choose_the_same_points(kind, where, limit, monkeypatch):
     """Covariances given up at once, or half of them now and then."""
     domain, f = DOMAINS[where], bumps(DOMAINS[where])
     warm = asks(make(kind, domain, horizon=100), 100, f)
-    monkeypatch.setattr(partition_module, "WARM_NUMBERS", limit)
+    monkeypatch.setattr(warm_module, "WARM_NUMBERS", limit)
     policy = make(kind, domain, horizon=100)
     np.testing.assert_array_equal(asks(policy, 100, f), warm)
     if limit == 0:
@@ -589,7 +589,7 @@ def test_cold_cells_with_pending_points(limit, monkeypatch):
         domain, f = DOMAINS[where], bumps(DOMAINS[where])
         warm = batches(make("paper", domain))
         with monkeypatch.context() as patch:
-            patch.setattr(partition_module, "WARM_NUMBERS", limit)
+            patch.setattr(warm_module, "WARM_NUMBERS", limit)
             np.testing.assert_array_equal(batches(make("paper", domain)), warm)
 
 
@@ -656,7 +656,7 @@ def test_a_box_with_many_told_points_under_igp_ucb(monkeypatch):
     cell = next(iter(policy._engine.partition.leaves.values()))
     assert isinstance(cell.posterior, rows_module.RowPosterior)
     policy.tell([0.7654321], 0.0)
-    want = policy.predict(domain.from_unit(policy._engine.partition.candidates.points(cell)))
+    want = policy.predict(domain.from_unit(policy._engine.partition.candidates.points(cell.layout)))
     np.testing.assert_allclose(cell.posterior.mean, want.mean, atol=1e-8)
     np.testing.assert_allclose(cell.posterior.std, want.std, atol=1e-8)
     x = policy.ask()
