@@ -33,6 +33,7 @@ import partita as pt
 from partita.gp import posterior as posterior_module
 from partita.gp import rows as rows_module
 from partita.gp import warm as warm_module
+from partita.policies.baselines import igp_ucb
 
 # -- asking ----------------------------------------------------------------------------------------
 
@@ -647,6 +648,7 @@ def test_rows_choose_the_same_points_as_the_full_covariance(where, block, monkey
 
 def test_a_box_with_many_told_points_under_igp_ucb(monkeypatch):
     """Lattice and told points together pass DENSE_LIMIT: the posterior is kept by rows."""
+    monkeypatch.setattr(igp_ucb, "BOX_CANDIDATES", 1100)  # as users have it
     monkeypatch.setattr(rows_module, "DENSE_LIMIT", 1100)
     domain = pt.Box([0.0], [2.0])
     policy = make("igp", domain, kernel=pt.Matern(2.5, 0.3))

@@ -445,7 +445,7 @@ def random_problem(kind, noise, horizon):
 
 @every_kind
 def test_bounds_hold(kind):
-    assert failures(random_problem(kind, pt.Gaussian(1.0), 40), 200, 40, every=4) <= 20  # δ = 0.1
+    assert failures(random_problem(kind, pt.Gaussian(1.0), 40), 100, 40, every=4) <= 10  # δ = 0.1
 
 
 @every_kind
