@@ -58,7 +58,7 @@ test-heavy: $(HEAVY_STAMP) ## Run the tests with real clusters and servers: Ray,
 	$(BIN)/python -m pytest tests/heavy $(HEAVY_ARGS)
 
 test-nojit: $(DEV_STAMP) ## Run the tests of the compiled loops with the compiler off
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/gp/test_loops.py -q
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/gp/test_loops.py tests/partition/test_loops.py -q
 
 lint: $(DEV_STAMP) ## Check style, format, types and which room imports which
 	$(BIN)/ruff check .

@@ -32,7 +32,8 @@ from support.oracle import (
 import partita as pt
 from partita.gp import posterior as posterior_module
 from partita.gp import rows as rows_module
-from partita.partition import partition as partition_module
+from partita.gp import warm as warm_module
+from partita.policies.baselines import igp_ucb
 
 # -- asking ----------------------------------------------------------------------------------------
 
@@ -563,7 +564,7 @@ def test_cold_cells_choose_the_same_points(kind, where, limit, monkeypatch):
     """Covariances given up at once, or half of them now and then."""
     domain, f = DOMAINS[where], bumps(DOMAINS[where])
     warm = asks(make(kind, domain, horizon=100), 100, f)
-    monkeypatch.setattr(partition_module, "WARM_NUMBERS", limit)
+    monkeypatch.setattr(warm_module, "WARM_NUMBERS", limit)
     policy = make(kind, domain, horizon=100)
     np.testing.assert_array_equal(asks(policy, 100, f), warm)
     if limit == 0:
@@ -589,7 +590,7 @@ def test_cold_cells_with_pending_points(limit, monkeypatch):
         domain, f = DOMAINS[where], bumps(DOMAINS[where])
         warm = batches(make("paper", domain))
         with monkeypatch.context() as patch:
-            patch.setattr(partition_module, "WARM_NUMBERS", limit)
+            patch.setattr(warm_module, "WARM_NUMBERS", limit)
             np.testing.assert_array_equal(batches(make("paper", domain)), warm)
 
 
@@ -647,6 +648,7 @@ def test_rows_choose_the_same_points_as_the_full_covariance(where, block, monkey
 
 def test_a_box_with_many_told_points_under_igp_ucb(monkeypatch):
     """Lattice and told points together pass DENSE_LIMIT: the posterior is kept by rows."""
+    monkeypatch.setattr(igp_ucb, "BOX_CANDIDATES", 1100)  # as users have it
     monkeypatch.setattr(rows_module, "DENSE_LIMIT", 1100)
     domain = pt.Box([0.0], [2.0])
     policy = make("igp", domain, kernel=pt.Matern(2.5, 0.3))
@@ -656,7 +658,7 @@ def test_a_box_with_many_told_points_under_igp_ucb(monkeypatch):
     cell = next(iter(policy._engine.partition.leaves.values()))
     assert isinstance(cell.posterior, rows_module.RowPosterior)
     policy.tell([0.7654321], 0.0)
-    want = policy.predict(domain.from_unit(policy._engine.partition.candidates.points(cell)))
+    want = policy.predict(domain.from_unit(policy._engine.partition.candidates.points(cell.layout)))
     np.testing.assert_allclose(cell.posterior.mean, want.mean, atol=1e-8)
     np.testing.assert_allclose(cell.posterior.std, want.std, atol=1e-8)
     x = policy.ask()

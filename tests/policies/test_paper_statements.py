@@ -33,7 +33,7 @@ from support.common import (
 
 import partita as pt
 from partita._types import CellView
-from partita.partition.candidates import Cell
+from partita.partition.cell import Cell
 from partita.partition.widths import MixtureWidth, PaperWidth, width_of
 
 NU = KERNEL.nu
@@ -349,13 +349,13 @@ def test_standard_deviation_falls_with_data_and_with_a_larger_cell(preset: str, 
         for cell, std in before:
             after = cell.posterior.std
             assert (after <= std + ROUNDING).all()
-            j = np.searchsorted(cell.sites, arm)
+            j = np.searchsorted(cell.layout.sites, arm)
             alpha = policy.alpha
             assert after[j] ** 2 == pytest.approx(std[j] ** 2 * alpha / (std[j] ** 2 + alpha))
             if cell.key in partition.split:
                 splits += 1
                 for child in children_of(policy, cell):
-                    parent = after[np.searchsorted(cell.sites, child.sites)]
+                    parent = after[np.searchsorted(cell.layout.sites, child.layout.sites)]
                     assert (child.posterior.std >= parent - ROUNDING).all()
                     raised += int((child.posterior.std > parent + 1e-3).any())
     assert splits > 0
@@ -369,7 +369,7 @@ def test_standard_deviation_in_a_cell_is_no_less_than_in_the_whole_domain(
     policy, points = run(preset, name)
     whole = variances(KERNEL, points, policy.domain.unit_points, policy.alpha)
     for cell in policy._engine.partition.leaves.values():
-        assert (cell.posterior.std**2 >= whole[cell.sites] - ROUNDING).all()
+        assert (cell.posterior.std**2 >= whole[cell.layout.sites] - ROUNDING).all()
 
 
 # -- widths ----------------------------------------------------------------------------------------

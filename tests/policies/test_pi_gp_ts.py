@@ -16,9 +16,9 @@ from support.oracle import DOMAINS, NOISE, History, bumps, irregular_arms, rando
 
 import partita as pt
 from partita.errors import InvalidInput
+from partita.gp import warm as warm_module
 from partita.partition import candidates as candidates_module
 from partita.partition import draws as _thompson
-from partita.partition import partition as partition_module
 
 L = NOISE.sub_gaussian
 
@@ -64,7 +64,7 @@ def leaves(policy):
 def cell_points(policy, cell):
     """The candidates of a cell in the unit cube, (m, d)."""
     partition = policy._engine.partition
-    return partition.candidates.points(cell) / partition.geometry.per_side
+    return partition.candidates.points(cell.layout) / partition.geometry.per_side
 
 
 def exact(policy, cell, X, Y):
@@ -83,7 +83,9 @@ def exact(policy, cell, X, Y):
 
 
 def draws(policy, cell, n=1200):
-    return np.array([policy._engine._scorer.scores(cell, 1).mean for _ in range(n)])
+    return np.array(
+        [policy._engine._scorer.scores(cell, cell.posterior.std, 1).mean for _ in range(n)]
+    )
 
 
 def assert_drawn_from(samples, mean, cov):
@@ -122,7 +124,7 @@ def test_draws_from_the_posterior(where, n, repeats):
     assert n == 8 or len(leaves(policy)) > 1
     if where == "box1":
         lattice = policy._engine.partition.lattice
-        assert any(len(cell.sites) > len(lattice.offsets) for cell in cells)
+        assert any(len(cell.layout.sites) > len(lattice.offsets) for cell in cells)
     for cell in cells[:2]:
         assert_drawn_from(draws(policy, cell), *exact(policy, cell, X, Y))
 
@@ -133,14 +135,14 @@ def test_draws_with_silent_data(where, monkeypatch):
     monkeypatch.setattr(candidates_module, "EXTRA_LIMIT", 3)
     policy = make(DOMAINS[where], gain_limit=4.0)
     X, Y = tell_some([policy], 25, seed=4)
-    silent = [cell for cell in leaves(policy) if len(cell.silent)]
+    silent = [cell for cell in leaves(policy) if len(cell.layout.silent)]
     assert silent
     for cell in silent[:2]:
         assert_drawn_from(draws(policy, cell), *exact(policy, cell, X, Y))
 
 
 def test_draws_of_cold_cells(monkeypatch):
-    monkeypatch.setattr(partition_module, "WARM_NUMBERS", 0)
+    monkeypatch.setattr(warm_module, "WARM_NUMBERS", 0)
     policy = make(DOMAINS["grid2"])
     X, Y = tell_some([policy], 20)
     for cell in leaves(policy)[:2]:
@@ -208,8 +210,8 @@ class Listener:
             policy._engine._enter(cell)
         self.scored.clear()
 
-    def scores(self, cell, t):
-        got = self._scorer.scores(cell, t)
+    def scores(self, cell, std, t):
+        got = self._scorer.scores(cell, std, t)
         assert (got.std == 0).all()
         self.last[cell.key] = got.mean
         self.scored.append(cell.key)
@@ -247,8 +249,13 @@ def test_plays_the_highest_draw(where, redraws):
         assert max(values) == pytest.approx(best, abs=2e-9)
         policy.tell(x, float(f(x)[0]))
         assert before <= {cell.key for cell in cells}
-        touched = {cell.key for cell in leaves(policy) if cell.touched == policy.told}
-        assert touched <= set(listener.scored)
+        changed = {
+            cell.key
+            for cell in leaves(policy)
+            if cell not in cells
+            or (np.abs(cell_points(policy, cell) - at) < 1e-12).all(axis=1).any()
+        }
+        assert changed <= set(listener.scored)
     assert len(leaves(policy)) > 2
 
 

@@ -29,8 +29,8 @@ from support.oracle import (
 
 import partita as pt
 from partita.errors import VersionMismatch
+from partita.gp import warm as warm_module
 from partita.partition import candidates as candidates_module
-from partita.partition import partition as partition_module
 from partita.policies import base
 
 
@@ -145,7 +145,7 @@ def test_pickles_are_not_bloated(kind, where):
     size = len(pickle.dumps(policy))
     numbers = 0
     if kind != "uniform":
-        numbers = sum(len(c.sites) ** 2 for c in policy._engine.partition.leaves.values())
+        numbers = sum(len(c.layout.sites) ** 2 for c in policy._engine.partition.leaves.values())
     assert size < 8 * numbers + 1_000_000
     assert size > 1000
 
@@ -194,7 +194,7 @@ class EverythingAtOnce(RuleBasedStateMachine):
         extras=st.sampled_from([48, 256]),
     )
     def start(self, domain, variant, seed, warm, extras):
-        self.patch.setattr(partition_module, "WARM_NUMBERS", warm)
+        self.patch.setattr(warm_module, "WARM_NUMBERS", warm)
         self.patch.setattr(candidates_module, "EXTRA_LIMIT", extras)
         kind, more = variant
         policy = make(kind, domain, seed=seed, **more)

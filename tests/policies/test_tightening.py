@@ -19,9 +19,9 @@ from support.oracle import DOMAINS, NOISE, History, Oracle, bumps, random_points
 import partita as pt
 from partita.errors import InvalidInput
 from partita.gp import rows as rows_module
+from partita.gp import warm as warm_module
 from partita.gp.rows import RowPosterior
 from partita.partition import candidates as candidates_module
-from partita.partition import partition as partition_module
 from partita.partition.sites import arm_priorities, point_priorities
 
 INF = math.inf
@@ -285,9 +285,9 @@ def test_a_cancelled_point_that_was_a_candidate_for_its_own_sake():
         size = len(engine.partition.lattice.offsets)
         for x in batch:
             extra = any(
-                len(leaf.sites) > size
-                and leaf.ceiling is not None
-                and any(engine.partition.sites.count[s] == 0 for s in leaf.sites[size:])
+                len(leaf.layout.sites) > size
+                and leaf.inherited is not None
+                and any(engine.partition.sites.count[s] == 0 for s in leaf.layout.sites[size:])
                 for leaf in engine.partition.leaves.values()
             )
             if extra and rng.random() < 0.7:
@@ -311,7 +311,7 @@ def test_silent_data(where, limit, monkeypatch):
         tracker.tell(x, value(f, x, rng))
     tracker.check_answers(tracker.spots())
     assert tracker.splits >= 4
-    silent = [len(leaf.silent) for leaf in tracker.policy._engine.partition.leaves.values()]
+    silent = [len(leaf.layout.silent) for leaf in tracker.policy._engine.partition.leaves.values()]
     assert sum(silent) > 0
 
 
@@ -331,7 +331,7 @@ def test_cells_without_a_full_covariance(monkeypatch):
 @pytest.mark.parametrize("where", ["grid2", "box2"])
 def test_cold_cells(where, monkeypatch):
     """Covariances given up at once: nothing that is inherited depends on them."""
-    monkeypatch.setattr(partition_module, "WARM_NUMBERS", 0)
+    monkeypatch.setattr(warm_module, "WARM_NUMBERS", 0)
     domain = DOMAINS[where]
     tracker, f, rng = Tracker(make(domain)), bumps(domain), np.random.default_rng(5)
     for _ in range(50):
@@ -389,7 +389,7 @@ def test_a_bulk_tell_that_cuts_a_cell_loosens_no_bound_in_it(where):
     for _ in range(12):
         spots = {}
         for leaf in partition.leaves.values():
-            scaled = partition.candidates.points(leaf)
+            scaled = partition.candidates.points(leaf.layout)
             inner = ((scaled * 2 ** leaf.key[0]) % 1 != 0).all(axis=1)
             unit = scaled[inner] / partition.geometry.per_side
             spots[leaf.key] = domain.lower + unit * (domain.upper - domain.lower)

@@ -13,6 +13,7 @@ import pytest
 
 import partita as pt
 from partita.partition import candidates as candidates_module
+from partita.partition.widths import width_of
 
 KERNEL = pt.Matern(1.5, 0.2)
 
@@ -334,6 +335,7 @@ def assert_table(oracle, history):
     """
     engine = history.policy._engine
     partition, table = engine.partition, engine._table
+    resolution = table._resolution
     planned = [partition.sites.x(s) for s, plays in engine._planned.items() for _ in range(plays)]
     levels = set()
     for cell in oracle.cells(history.X, history.Y, planned):
@@ -344,21 +346,28 @@ def assert_table(oracle, history):
             if len(cell.points):
                 levels.add(cell.key[0])
             continue
-        words = row_words(partition.candidates.points(leaf))
+        words = row_words(partition.candidates.points(leaf.layout))
         assert set(words) == set(cell.places)
-        assert engine._entrants[leaf.row] is leaf
-        start, size = table._places[leaf.row, :2]
-        assert size == len(words)
         at = [cell.places[word] for word in words]
         mean, std = cell.mean[at], cell.std[at]
-        np.testing.assert_allclose(leaf.posterior.std, std, atol=1e-7)
         scale = max(1.0, np.abs(mean).max())
-        np.testing.assert_allclose(
-            table._moments[:, start : start + size], [mean, cell.plan_std[at]], atol=1e-7 * scale
-        )
-        assert table._numbers[leaf.row, 0] == pytest.approx(cell.gain, abs=1e-7)
-    assert set(engine._fresh_rows) == levels
-    assert len(table) == len(partition.leaves) + len(levels)
+        np.testing.assert_allclose(leaf.posterior.std, std, atol=1e-7)
+        np.testing.assert_allclose(leaf.posterior.mean, mean, atol=1e-7 * scale)
+        np.testing.assert_allclose(engine.planned_std(leaf), cell.plan_std[at], atol=1e-7)
+        row = table._row_of[leaf]
+        gain, _, addend, bound = table._numbers[row]
+        assert gain == pytest.approx(cell.gain, abs=1e-7)
+        if engine.width.drifts:  # bounds are loose, and evaluated again from copies of the moments
+            start, size = table._places[row, :2]
+            assert size == len(words)
+            kept = table._moments[:, start : start + size]
+            np.testing.assert_array_equal(kept, [leaf.posterior.mean, engine.planned_std(leaf)])
+        else:
+            width = width_of(engine.width, gain, cell.key[0], engine._t)
+            index = (mean + width * cell.plan_std[at]).max() + addend
+            assert bound == pytest.approx(index, abs=1e-7 * scale + 2 / resolution)
+    assert {entrant for entrant in table._row_of if isinstance(entrant, int)} == levels
+    assert len(table) == len(table._row_of) == len(partition.leaves) + len(levels)
 
 
 def row_words(rows):

@@ -167,6 +167,34 @@ class Posterior(Protocol):
         """A plan with no pending plays yet."""
         ...
 
+    @property
+    def kept_numbers(self) -> int:
+        """How many numbers its covariance keeps."""
+        ...
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether it must be computed afresh before it can be updated or planned with."""
+        ...
+
+    def cool(self) -> None:
+        """Give up the covariance, if it has one."""
+        ...
+
+
+def absorb(posterior: Posterior, j: int, value: float, distinct: int) -> bool:
+    """Condition on a value at candidate j, or return False: it must be computed afresh.
+
+    `distinct` is the number of candidates with data, this one included.
+    """
+    if posterior.wants_refit(distinct):
+        return False
+    try:
+        posterior.observe(j, value)
+    except NumericalError:  # rounding, or too small an alpha: a fit from scratch tells
+        return False
+    return True
+
 
 class DensePosterior:
     """Means (m,) and the full covariance (m, m) of the candidates."""
@@ -270,6 +298,20 @@ class DensePosterior:
         if self.cov is None:
             raise AssertionError("plan() of a cold posterior")
         return _DensePlan(self.cov.copy(), self.std.copy(), self.alpha)
+
+    @property
+    def kept_numbers(self) -> int:
+        """m², or 0 where the covariance was given up."""
+        return 0 if self.cov is None else self.cov.size
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether the covariance was given up."""
+        return self.cov is None
+
+    def cool(self) -> None:
+        """Give up the covariance."""
+        self.cov = None
 
 
 class _DensePlan:

@@ -240,6 +240,10 @@ class RowPosterior:
 
     __slots__ = ("_memory", "_prior", "_shape", "alpha", "gain", "mean", "std", "variance")
 
+    #: It has no covariance that could be given up.
+    kept_numbers = 0
+    is_cold = False
+
     def __init__(self, alpha: float, shape: tuple[int, ...] | None = None) -> None:
         """Empty until its first `refit`. `shape` is that of the grid, if the candidates are one."""
         self.alpha = alpha
@@ -297,6 +301,9 @@ class RowPosterior:
     def plan(self) -> Plan:
         """Columns of pending plays are kept apart from what was told."""
         return _RowPlan(self)
+
+    def cool(self) -> None:
+        """Nothing to give up."""
 
 
 class _RowPlan:

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+from partita._checks import check_delta, check_scale
 
 from .kernels import Matern
-from .noise import Noise
+from .noise import Noise, sub_gaussian_constant
+
+
+class Constants(NamedTuple):
+    """The numbers that confidence widths are made of: B, L and δ."""
+
+    norm_bound: float
+    sub_gaussian: float
+    delta: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +44,14 @@ class Assumptions:
     def complete(self) -> bool:
         """Whether nothing has to be learned, so that bounds can be proven."""
         return None not in (self.kernel, self.norm_bound, self.noise)
+
+    @property
+    def sub_gaussian(self) -> float:
+        """L, the constant of the noise; refused where it is missing or out of range."""
+        return check_scale("noise constant", sub_gaussian_constant(self.noise))
+
+    @property
+    def constants(self) -> Constants:
+        """B, L and δ; refused where one is missing or out of range."""
+        norm_bound = check_scale("norm_bound", self.norm_bound)
+        return Constants(norm_bound, self.sub_gaussian, check_delta(self.delta))

@@ -141,8 +141,8 @@ class SubGaussian:
         return self.constant
 
 
-def sub_gaussian_constant(noise: Noise) -> float:
-    """The constant L of a noise model; refuses what is none, a bare number above all.
+def sub_gaussian_constant(noise: object) -> float:
+    """The constant L of a noise model; refuses anything else, a bare number above all.
 
     Parameters
     ----------

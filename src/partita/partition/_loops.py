@@ -2,8 +2,8 @@
 
 Plain functions on arrays and scalars, as in `partita.gp._loops`. Each row of the table
 (`index.Table`) is a cell: numbers[row] = gain, constant, addend, bound; places[row] = start, size,
-choice, position in the heap or -1. Its candidates are moments[:, start:start+size] (mean, std) and
-priority.
+choice, position in the heap or -1. Where indices drift, its candidates are kept:
+moments[:, start:start+size] (mean, std) and priority; start is -1 where they are not.
 """
 
 from __future__ import annotations
@@ -141,23 +141,6 @@ def _sift_down(numbers, places, ties, heap, at, count):
 
 
 @njit(cache=True)
-def _evaluate(numbers, places, ties, moments, priority, row, offset, factor, clock, resolution):
-    """Rounded index at width offset + factor·√(gain + constant + clock); notes the choice."""
-    width = offset + factor * math.sqrt(numbers[row, GAIN] + numbers[row, CONSTANT] + clock)
-    start, size = places[row, START], places[row, SIZE]
-    value, choice, tie = best_upper(
-        moments[0, start : start + size],
-        moments[1, start : start + size],
-        priority[start : start + size],
-        width,
-        resolution,
-    )
-    places[row, CHOICE] = choice
-    ties[row] = tie
-    return value + numbers[row, ADDEND]
-
-
-@njit(cache=True)
 def table_enter(
     numbers,
     places,
@@ -165,10 +148,10 @@ def table_enter(
     heap,
     count,
     moments,
-    priority,
     row,
     mean,
     std,
+    priority,
     gain,
     offset,
     factor,
@@ -178,17 +161,20 @@ def table_enter(
 ):
     """Set a row's moments and gain, compute its bound (index less `drift`) and sort it in.
 
-    Returns the number of rows in the heap.
+    The moments are copied where the row has a place for them. Returns the number of rows in the
+    heap.
     """
     start = places[row, START]
-    for i in range(mean.shape[0]):
-        moments[0, start + i] = mean[i]
-        moments[1, start + i] = std[i]
+    if start >= 0:
+        for i in range(mean.shape[0]):
+            moments[0, start + i] = mean[i]
+            moments[1, start + i] = std[i]
     numbers[row, GAIN] = gain
-    value = _evaluate(
-        numbers, places, ties, moments, priority, row, offset, factor, clock, resolution
-    )
-    numbers[row, BOUND] = value - drift
+    width = offset + factor * math.sqrt(gain + numbers[row, CONSTANT] + clock)
+    value, choice, tie = best_upper(mean, std, priority, width, resolution)
+    places[row, CHOICE] = choice
+    ties[row] = tie
+    numbers[row, BOUND] = value + numbers[row, ADDEND] - drift
     at = places[row, POSITION]
     if at < 0:
         at = count
@@ -248,9 +234,18 @@ def table_best(
         heap[0] = heap[left]
         _sift_down(numbers, places, ties, heap, 0, left)
         heap[left] = row
-        value = _evaluate(
-            numbers, places, ties, moments, priority, row, offset, factor, clock, resolution
+        start, stop = places[row, START], places[row, START] + places[row, SIZE]
+        width = offset + factor * math.sqrt(numbers[row, GAIN] + numbers[row, CONSTANT] + clock)
+        value, choice, tie = best_upper(
+            moments[0, start:stop],
+            moments[1, start:stop],
+            priority[start:stop],
+            width,
+            resolution,
         )
+        places[row, CHOICE] = choice
+        ties[row] = tie
+        value += numbers[row, ADDEND]
         numbers[row, BOUND] = value - drift + slack
         if value > top or (value == top and ties[row] < ties[winner]):
             top = value

@@ -8,13 +8,11 @@ the sites with data inside it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from partita._types import FloatArray, IntArray, WordArray
-from partita.gp.posterior import Plan, Posterior, Prior
+from partita.gp.posterior import Prior
 from partita.model.domains import Arms, Box, Grid
 from partita.model.kernels import Matern
 
@@ -33,64 +31,22 @@ CLOSED_DIMS = 6
 _NO_SITES = np.empty(0, dtype=np.int64)
 
 
-class Layout(NamedTuple):
-    """Points of a cell: m candidates, and sites with data that are none."""
+class Layout:
+    """The points of a cell: m candidates, and sites with data that are no candidates.
 
-    sites: IntArray  # (m,) site of each candidate, -1 where it has none yet
-    silent: IntArray  # sites with data that are no candidates
-    priority: WordArray  # (m,)
+    `ArmCandidates` and `BoxCandidates` make and change it. When the candidates change, `priority`
+    is a new array.
+    """
 
+    __slots__ = ("key", "priority", "silent", "sites")
 
-class Cell:
-    """A cell of the cover that has data or has been played."""
-
-    __slots__ = (
-        "ceiling",
-        "count",
-        "distinct",
-        "floor",
-        "key",
-        "plan",
-        "posterior",
-        "priority",
-        "quota",
-        "row",
-        "row_size",
-        "silent",
-        "sites",
-        "touched",
-    )
-
-    def __init__(self, key: CellKey, layout: Layout, posterior: Posterior, quota: float) -> None:
+    def __init__(
+        self, key: CellKey, sites: IntArray, silent: IntArray, priority: WordArray
+    ) -> None:
         self.key = key
-        self.quota = quota  # with this many observations it may be due to split
-        self.sites, self.silent, self.priority = layout
-        self.posterior = posterior
-        self.count = 0
-        self.distinct = 0
-        self.plan: Plan | None = None
-        #: Bounds on f at the candidates that were known when the cell was made, (m,) each.
-        self.ceiling: FloatArray | None = None
-        self.floor: FloatArray | None = None
-        self.touched = 0
-        self.row = -1  # where the choice keeps this cell (`index.Table`), with how many candidates
-        self.row_size = 0
-
-    def inherit(self, ceiling: FloatArray, floor: FloatArray) -> None:
-        """Keep bounds on f at the candidates, (m,) each, beside those known already."""
-        self.ceiling = ceiling if self.ceiling is None else np.minimum(self.ceiling, ceiling)
-        self.floor = floor if self.floor is None else np.maximum(self.floor, floor)
-
-    def match_bounds(self, kept: npt.NDArray[np.intp] | None = None) -> None:
-        """Make the inherited bounds as many as the candidates: those `kept`, then none known."""
-        if self.ceiling is None or self.floor is None:
-            return
-        if kept is not None:
-            self.ceiling, self.floor = self.ceiling[kept], self.floor[kept]
-        missing = len(self.sites) - len(self.ceiling)
-        if missing > 0:
-            self.ceiling = np.append(self.ceiling, np.full(missing, np.inf))
-            self.floor = np.append(self.floor, np.full(missing, -np.inf))
+        self.sites = sites  # (m,) site of each candidate, -1 where it has none yet
+        self.silent = silent  # sites with data that are no candidates
+        self.priority = priority  # (m,)
 
 
 class ArmCandidates:
@@ -111,33 +67,33 @@ class ArmCandidates:
         self._kernel = kernel
         self.scale = 1.0 / (geometry.per_side * kernel.scales(domain.dim))
 
-    def points(self, cell: Cell) -> FloatArray:
+    def points(self, layout: Layout) -> FloatArray:
         """Scaled coordinates of a cell's candidates, (m, d)."""
-        return self.sites.scaled[cell.sites]
+        return self.sites.scaled[layout.sites]
 
-    def point(self, cell: Cell, j: int) -> FloatArray:
+    def point(self, layout: Layout, j: int) -> FloatArray:
         """Scaled coordinates of one candidate, (d,)."""
-        return np.asarray(self.sites.scaled[cell.sites[j]])
+        return np.asarray(self.sites.scaled[layout.sites[j]])
 
-    def prior(self, cell: Cell) -> Prior:
+    def prior(self, layout: Layout) -> Prior:
         """Kernel between a cell's candidates."""
-        return Prior(self._kernel, self.sites.scaled[cell.sites] * self.scale)
+        return Prior(self._kernel, self.sites.scaled[layout.sites] * self.scale)
 
     def lay_out(self, key: CellKey, members: IntArray) -> Layout:
         """Candidates of a cell with these members."""
-        return Layout(members, _NO_SITES, self.sites.priority[members])
+        return Layout(key, members, _NO_SITES, self.sites.priority[members])
 
-    def number(self, cell: Cell, site: int) -> int:
+    def number(self, layout: Layout, site: int) -> int:
         """Candidate number of a site in a cell that holds it."""
-        return int(np.searchsorted(cell.sites, site))
+        return int(np.searchsorted(layout.sites, site))
 
-    def admit(self, cell: Cell, site: int) -> int:
+    def admit(self, layout: Layout, site: int) -> int:
         """Candidate number of a site that was no candidate before."""
         raise AssertionError("every arm is a candidate")
 
-    def site(self, cell: Cell, j: int) -> int:
+    def site(self, layout: Layout, j: int) -> int:
         """The site of a candidate."""
-        return int(cell.sites[j])
+        return int(layout.sites[j])
 
     def first_site(self, key: CellKey) -> int:
         """The site to play first in a cell without data: the candidate of the lowest priority."""
@@ -155,19 +111,19 @@ class ArmCandidates:
     def note_split(self, key: CellKey) -> None:
         """A cell split; its children without data are given one by one."""
 
-    def members(self, cell: Cell, new: IntArray = _NO_SITES) -> IntArray:
+    def members(self, layout: Layout, new: IntArray = _NO_SITES) -> IntArray:
         """Members of a cell, sites `new` with data among them."""
-        return cell.sites
+        return layout.sites
 
-    def quieten(self, cell: Cell, j: int) -> bool:
-        """Whether data at candidate j made some candidates data only."""
+    def take_in(self, layout: Layout, site: int, j: int) -> bool:
+        """Note the first data of a site, candidate j; return whether the candidates changed."""
         return False
 
-    def drop(self, cell: Cell, site: int) -> bool:
-        """Forget a candidate that was there for a play only; whether there was one."""
-        return False
+    def drop(self, layout: Layout, site: int) -> IntArray | None:
+        """Forget a candidate that was there for a play only; return those kept, None for all."""
+        return None
 
-    def told(self, cell: Cell) -> IntArray | None:
+    def told(self, layout: Layout) -> IntArray | None:
         """Candidates that are not there for a pending play only; None for all."""
         return None
 
@@ -210,45 +166,46 @@ class BoxCandidates:
         self._nodes = {row.tobytes(): j for j, row in enumerate(lattice.offsets)}
         self._matrices: dict[int, FloatArray] = {}
 
-    def points(self, cell: Cell) -> FloatArray:
+    def points(self, layout: Layout) -> FloatArray:
         """Scaled coordinates of a cell's candidates, (m, d)."""
-        base = self.lattice.points(cell.key)
-        extras = cell.sites[self._size :]
+        base = self.lattice.points(layout.key)
+        extras = layout.sites[self._size :]
         return np.concatenate([base, self.sites.scaled[extras]]) if len(extras) else base
 
-    def point(self, cell: Cell, j: int) -> FloatArray:
+    def point(self, layout: Layout, j: int) -> FloatArray:
         """Scaled coordinates of one candidate, (d,)."""
-        if cell.sites[j] >= 0:
-            return np.asarray(self.sites.scaled[cell.sites[j]])
-        corner = np.array(cell.key[1:], dtype=float)
-        return np.asarray((corner + self.lattice.offsets[j]) / float(2 ** cell.key[0]))
+        if layout.sites[j] >= 0:
+            return np.asarray(self.sites.scaled[layout.sites[j]])
+        corner = np.array(layout.key[1:], dtype=float)
+        return np.asarray((corner + self.lattice.offsets[j]) / float(2 ** layout.key[0]))
 
-    def prior(self, cell: Cell) -> Prior:
+    def prior(self, layout: Layout) -> Prior:
         """Kernel between a cell's candidates, and silent sites."""
-        points = self.points(cell) * self.scale
+        points = self.points(layout) * self.scale
         if len(points) > self._size:
             return Prior(self._kernel, points)  # with extras there are no silent sites
-        matrix = self._matrices.get(cell.key[0])
+        matrix = self._matrices.get(layout.key[0])
         if matrix is None:
-            matrix = self._matrices[cell.key[0]] = Prior(self._kernel, points).matrix()
-        silent = self.sites.scaled[cell.silent] * self.scale if len(cell.silent) else None
+            matrix = self._matrices[layout.key[0]] = Prior(self._kernel, points).matrix()
+        silent = self.sites.scaled[layout.silent] * self.scale if len(layout.silent) else None
         return Prior(self._kernel, points, matrix, silent)
 
     def lay_out(self, key: CellKey, members: IntArray) -> Layout:
         """The lattice, then members off it; or those silent."""
         base = np.full(self._size, -1, dtype=np.int64)
-        found = []
+        off_lattice = []
         for site in members.tolist():
             j = self._node(key, site)
             if j < 0:
-                found.append(site)
+                off_lattice.append(site)
             else:
                 base[j] = site
-        extras, silent = np.array(found, dtype=np.int64), _NO_SITES
+        extras, silent = np.array(off_lattice, dtype=np.int64), _NO_SITES
         if self._is_crowded(len(extras)):
             extras, silent = silent, extras
         scaled = np.concatenate([self.lattice.points(key), self.sites.scaled[extras]])
-        return Layout(np.concatenate([base, extras]), silent, point_priorities(self._seed, scaled))
+        sites = np.concatenate([base, extras])
+        return Layout(key, sites, silent, point_priorities(self._seed, scaled))
 
     def _node(self, key: CellKey, site: int) -> int:
         """Lattice node of a cell at a site, or -1."""
@@ -258,31 +215,30 @@ class BoxCandidates:
     def _is_crowded(self, extras: int) -> bool:
         return self._limit is not None and extras >= self._limit
 
-    def number(self, cell: Cell, site: int) -> int:
+    def number(self, layout: Layout, site: int) -> int:
         """Candidate number of a site in a cell that holds it; -1 if it is no candidate."""
-        known = np.flatnonzero(cell.sites == site)
-        if len(known):
-            return int(known[0])
-        j = self._node(cell.key, site)
+        numbers = np.flatnonzero(layout.sites == site)
+        if len(numbers):
+            return int(numbers[0])
+        j = self._node(layout.key, site)
         if j >= 0:
-            cell.sites[j] = site
+            layout.sites[j] = site
         return j
 
-    def admit(self, cell: Cell, site: int) -> int:
+    def admit(self, layout: Layout, site: int) -> int:
         """Make a site off the lattice a candidate: its number, or -1 if others are silent."""
-        if len(cell.silent):
+        if len(layout.silent):
             return -1
-        cell.sites = np.append(cell.sites, site)
+        layout.sites = np.append(layout.sites, site)
         priority = point_priorities(self._seed, self.sites.scaled[site : site + 1])
-        cell.priority = np.append(cell.priority, priority)
-        cell.match_bounds()
-        return len(cell.sites) - 1
+        layout.priority = np.append(layout.priority, priority)
+        return len(layout.sites) - 1
 
-    def site(self, cell: Cell, j: int) -> int:
+    def site(self, layout: Layout, j: int) -> int:
         """The site of a candidate, registered if it is new."""
-        if cell.sites[j] < 0:
-            cell.sites[j] = self.sites.register(self.point(cell, j))
-        return int(cell.sites[j])
+        if layout.sites[j] < 0:
+            layout.sites[j] = self.sites.register(self.point(layout, j))
+        return int(layout.sites[j])
 
     def first_site(self, key: CellKey) -> int:
         """The site to play first in a cell without data: the candidate of the lowest priority."""
@@ -302,36 +258,43 @@ class BoxCandidates:
         """A cell split: its children are fresh, but for those that get data."""
         self.fresh.add_children(key)
 
-    def members(self, cell: Cell, new: IntArray = _NO_SITES) -> IntArray:
+    def members(self, layout: Layout, new: IntArray = _NO_SITES) -> IntArray:
         """Sites with data in a cell, `new` ones included."""
-        held = np.concatenate([cell.sites[cell.sites >= 0], cell.silent, new])
+        held = np.concatenate([layout.sites[layout.sites >= 0], layout.silent, new])
         return np.unique(held[self.sites.count[held] > 0])
 
-    def quieten(self, cell: Cell, j: int) -> bool:
-        """After data at candidate j: make extras silent if there are too many."""
-        extras = cell.sites[self._size :]
+    def take_in(self, layout: Layout, site: int, j: int) -> bool:
+        """Note the first data of a site, candidate j or -1; return whether the layout changed.
+
+        Makes extras silent if there are too many: only the lattice is left then.
+        """
+        if j < 0:
+            layout.silent = np.append(layout.silent, site)
+            return True
+        extras = layout.sites[self._size :]
         if j < self._size or not self._is_crowded(int((self.sites.count[extras] > 0).sum())):
             return False
-        cell.silent = extras[self.sites.count[extras] > 0]
-        cell.sites, cell.priority = cell.sites[: self._size], cell.priority[: self._size]
-        cell.match_bounds(np.arange(self._size))
+        layout.silent = extras[self.sites.count[extras] > 0]
+        layout.sites, layout.priority = layout.sites[: self._size], layout.priority[: self._size]
         return True
 
-    def drop(self, cell: Cell, site: int) -> bool:
-        """Forget an extra without data whose pending play was cancelled; whether there was one."""
-        j = self.number(cell, site)
+    def drop(self, layout: Layout, site: int) -> IntArray | None:
+        """Forget an extra without data whose pending play was cancelled.
+
+        Returns the numbers of the candidates kept, or None if there was no such extra.
+        """
+        j = self.number(layout, site)
         if j < self._size or self.sites.count[site]:
-            return False
-        kept = np.delete(np.arange(len(cell.sites)), j)
-        cell.sites, cell.priority = cell.sites[kept], cell.priority[kept]
-        cell.match_bounds(kept)
-        return True
+            return None
+        kept = np.delete(np.arange(len(layout.sites)), j)
+        layout.sites, layout.priority = layout.sites[kept], layout.priority[kept]
+        return kept
 
-    def told(self, cell: Cell) -> IntArray | None:
+    def told(self, layout: Layout) -> IntArray | None:
         """Candidates that are not there for a pending play only; None for all."""
-        extras = cell.sites[self._size :]
+        extras = layout.sites[self._size :]
         if (self.sites.count[extras] > 0).all():
             return None
-        kept = np.ones(len(cell.sites), dtype=bool)
+        kept = np.ones(len(layout.sites), dtype=bool)
         kept[self._size :] = self.sites.count[extras] > 0
         return np.flatnonzero(kept)

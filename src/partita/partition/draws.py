@@ -12,7 +12,7 @@ from partita._types import FloatArray, IntArray
 from partita.errors import NumericalError
 from partita.gp.posterior import DensePosterior, factorise, unit_kernel
 
-from .candidates import Cell
+from .cell import Cell
 from .partition import Partition
 from .scores import Scores
 
@@ -53,7 +53,7 @@ class PosteriorDraws:
         self._shapes: dict[Cell, bytes] = {}
         self._numbers = 0
 
-    def scores(self, cell: Cell, t: int) -> Scores:
+    def scores(self, cell: Cell, std: FloatArray, t: int) -> Scores:
         """A draw at the candidates, with no width left to add."""
         with one_thread():
             draw = self._draw(cell)
@@ -93,14 +93,16 @@ class PosteriorDraws:
         """K_D (K_DD + N)⁻¹ values at the candidates, (m,), by a solve."""
         from scipy.linalg import cho_solve
 
-        gram, across = self._partition.candidates.prior(cell).data(where)
+        gram, across = self._partition.candidates.prior(cell.layout).data(where)
         factor, _ = factorise(gram, noises)
         return np.asarray(cho_solve((factor, True), values) @ across)
 
     def _prior_factor(self, cell: Cell) -> FloatArray:
         """Factor of the kernel between a cell's candidates, one for all cells of a shape."""
         partition, lattice = self._partition, self._partition.lattice
-        stays = lattice is None or len(cell.sites) == len(lattice.offsets)  # no extras to change
+        stays = lattice is None or len(cell.layout.sites) == len(
+            lattice.offsets
+        )  # no extras to change
         shape = self._shapes.get(cell) if stays else None
         points = None
         if shape is None:
@@ -121,7 +123,7 @@ class PosteriorDraws:
 
 def _offsets(partition: Partition, cell: Cell) -> FloatArray:
     """Candidates over lengthscales, from the first on; equal for cells that differ by a shift."""
-    points = partition.kernel_points(partition.candidates.points(cell))
+    points = partition.kernel_points(partition.candidates.points(cell.layout))
     return np.asarray(np.rint((points - points[0]) * SAME_SHAPE) / SAME_SHAPE + 0.0)
 
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,13 @@ from partita._types import IntArray, WordArray
 
 from .cover import CellKey, Geometry
 from .sites import hashed
+
+
+class FreshCell(NamedTuple):
+    """A cell without data that is the next of its level, and its priority."""
+
+    priority: int
+    key: CellKey
 
 
 class CellState(Enum):
@@ -48,19 +56,23 @@ class FreshArms:
         self.changed.add(key[0])
         return self.arms.pop(key)
 
+    def has(self, key: CellKey) -> bool:
+        """Whether a cell without data holds any arms."""
+        return key in self.arms
+
     def levels(self) -> Iterable[int]:
         """Levels that may have such cells."""
         return list(self._heaps)
 
-    def peek(self, level: int) -> tuple[int, CellKey] | None:
-        """Priority and key of the next cell of a level."""
+    def peek(self, level: int) -> FreshCell | None:
+        """The next cell of a level, or None."""
         heap = self._heaps.get(level, [])
         while heap and heap[0][1] not in self.arms:
             heapq.heappop(heap)
         if not heap:
             self._heaps.pop(level, None)
             return None
-        return heap[0]
+        return FreshCell(*heap[0])
 
 
 class NoFresh:
@@ -75,11 +87,15 @@ class NoFresh:
     def note(self, key: CellKey) -> None:
         """Nothing."""
 
+    def has(self, key: CellKey) -> bool:
+        """No cell is without data."""
+        return False
+
     def levels(self) -> Iterable[int]:
         """No level has such cells."""
         return ()
 
-    def peek(self, level: int) -> tuple[int, CellKey] | None:
+    def peek(self, level: int) -> FreshCell | None:
         """There is no such cell."""
         return None
 
@@ -142,24 +158,28 @@ class FreshBox:
         return (0, *coordinates)
 
     def note(self, key: CellKey) -> None:
-        """A cell was made, or is fresh again."""
+        """Note that a cell was made, or is fresh again."""
         self.changed.add(key[0])
+
+    def has(self, key: CellKey) -> bool:
+        """Whether a cell without data holds any points: always."""
+        return True
 
     def levels(self) -> Iterable[int]:
         """Levels that may have such cells."""
         return list(self._heaps)
 
-    def peek(self, level: int) -> tuple[int, CellKey] | None:
-        """Priority and key of the next cell of a level."""
+    def peek(self, level: int) -> FreshCell | None:
+        """The next cell of a level, or None."""
         heap = self._heaps.get(level, [])
         idle = []  # families with nothing but cells where a play is pending
-        found = None
-        while heap and found is None:
+        first = None
+        while heap and first is None:
             word, number = heap[0]
             family = self._families[number]
             key = self._next(family)
             if key is not None:
-                found = word, key
+                first = FreshCell(word, key)
             else:
                 heapq.heappop(heap)
                 if family.waiting:
@@ -170,7 +190,7 @@ class FreshBox:
             heapq.heappush(heap, entry)
         if not heap:
             self._heaps.pop(level, None)
-        return found
+        return first
 
     def _next(self, family: _Family) -> CellKey | None:
         """The next cell of a family, in its order."""

@@ -1,60 +1,65 @@
-"""Finding the best cell without looking at all of them.
-
-`Table` is what the choice of the next point reads: every cell's means and standard deviations, side
-by side, under a heap of bounds on their indices. `LazyHeap` is the same idea for the bounds that
-users ask for now and then.
-"""
+"""Finding the best cell without looking at all of them: rows under a heap of bounds."""
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from partita._types import FloatArray, WordArray
+from partita._types import WordArray
 
 from . import _loops
+from .scores import Scores
 from .widths import Width
 
 Entrant = TypeVar("Entrant", bound=Hashable)
+Number = TypeVar("Number", bound=np.generic)
 
 
-class Choice(NamedTuple):
-    """The row with the highest index, that index, and the candidate that has it."""
+class Choice(NamedTuple, Generic[Entrant]):
+    """The entrant with the highest index, that index, and the candidate that has it."""
 
-    row: int
+    entrant: Entrant
     value: float
     candidate: int
 
 
-class Table:
-    """Cells as rows; finds the highest rounded index exactly, ties to the lowest priority.
+class Table(Generic[Entrant]):
+    """Entrants with candidates; finds the highest rounded index exactly, ties to lowest priority.
 
-    A row's bound is its index when it was last computed. Where the width drifts with t, all bounds
-    are stored less the width of a cell without data, which grows at least as fast as any index: so
-    an old bound stays an upper bound, and `best` evaluates rows from the top until no other bound
-    can reach the best index found. Otherwise bounds are exact and the top is the answer.
-
-    Candidates of all rows lie in one pair of arrays that is packed anew when it is full.
+    An index is the highest μ + βσ of the candidates, or μ − βσ with `sign` −1. A row's bound is its
+    index when it was last computed. Where the width does not drift with t, bounds are exact and the
+    top is the answer. Where it does, an index may have risen since by no more than the width of a
+    cell without data has: bounds are stored less that (nothing for lower bounds, which fall), and
+    `best` evaluates rows from the top until no other bound can reach the best index so far. For
+    that, candidates of all rows lie in one pair of arrays that is packed anew when it is full.
     """
 
-    def __init__(self, width: Width, resolution: float) -> None:
+    def __init__(self, width: Width, resolution: float, sign: float = 1.0) -> None:
         self._width = width
+        self._offset, self._factor = sign * width.offset, sign * width.factor
+        self._rises = width.drifts and sign > 0
         self._resolution = resolution
         self._slack = 1.5 / resolution  # rounding can raise an index by this much over its bound
+        #: The row of each entrant; by row, its entrant and the priorities of its candidates.
+        self._row_of: dict[Entrant, int] = {}
+        self._entrants: list[Entrant | None] = []
+        self._priorities: list[WordArray | None] = []
+        self._free: list[int] = []
+        self._cursor = 0
+        #: By row, and the heap of rows: see `_loops`.
         self._numbers = np.zeros((64, 4))
         self._places = np.full((64, 4), -1, dtype=np.int64)
         self._ties = np.zeros(64, dtype=np.uint64)
         self._heap = np.zeros(64, dtype=np.int64)
         self._count = 0
-        self._rows = 0
-        self._free: list[int] = []
-        self._moments = np.zeros((2, 1024))
-        self._priority = np.zeros(1024, dtype=np.uint64)
+        #: Candidates of all rows, where the width drifts.
+        self._moments = np.zeros((2, 0))
+        self._priority = np.zeros(0, dtype=np.uint64)
         self._used = 0
+        #: What all rows share at step t.
         self._t = -1
         self._clock = 0.0
         self._drift = 0.0
@@ -63,27 +68,23 @@ class Table:
     def __len__(self) -> int:
         return self._count
 
-    def add(self, level: int, priority: WordArray, addend: float) -> int:
-        """A new row for a cell of this level, to be filled by `update`; its index gets `addend`.
+    def enter(
+        self,
+        entrant: Entrant,
+        level: int,
+        priority: WordArray,
+        scores: Scores,
+        t: int,
+        addend: float = 0.0,
+    ) -> None:
+        """Add an entrant or renew it, and find its index at step t, `addend` included.
 
-        `priority` (m,) is that of its candidates.
+        `priority` (m,) is that of its candidates, a new array when they change.
         """
-        row = self._free.pop() if self._free else self._rows
-        if row == self._rows:
-            if row == len(self._numbers):
-                self._numbers = _doubled(self._numbers)
-                self._places = _doubled(self._places)
-                self._ties = _doubled(self._ties)
-                self._heap = _doubled(self._heap)
-            self._rows += 1
-        self._places[row] = (0, 0, 0, -1)
-        self._numbers[row] = (0.0, self._width.constant(level), addend, 0.0)
-        start = self._place(row, len(priority))
-        self._priority[start : start + len(priority)] = priority
-        return row
-
-    def update(self, row: int, mean: FloatArray, std: FloatArray, gain: float, t: int) -> None:
-        """Set a row's moments (m,), as many as before, and its gain; find its index at step t."""
+        row = self._row_of.get(entrant)
+        if row is None or self._priorities[row] is not priority:
+            self.leave(entrant)
+            row = self._add_row(entrant, level, priority, addend)
         if t != self._t:
             self._set_clock(t)
         width = self._width
@@ -94,73 +95,112 @@ class Table:
             self._heap,
             self._count,
             self._moments,
-            self._priority,
             row,
-            mean,
-            std,
-            gain if width.counts_gain else 0.0,
-            width.offset,
-            width.factor,
+            scores.mean,
+            scores.std,
+            priority,
+            scores.gain if width.counts_gain else 0.0,
+            self._offset,
+            self._factor,
             self._clock,
             self._drift - self._slack if width.drifts else 0.0,
             self._resolution,
         )
 
-    def _set_clock(self, t: int) -> None:
-        """Compute once what all rows share at step t."""
-        width = self._width
-        self._t, self._clock = t, width.clock(t)
-        if width.drifts:
-            self._drift = width.offset + width.factor * self._clock**0.5
-            self._highest_drift = max(self._highest_drift, self._drift)
-
-    def remove(self, row: int) -> None:
-        """Remove a row."""
+    def leave(self, entrant: Entrant) -> None:
+        """Remove an entrant, if it is there."""
+        row = self._row_of.get(entrant)
+        if row is None:
+            return
         self._count = _loops.table_remove(
             self._numbers, self._places, self._ties, self._heap, self._count, row
         )
+        del self._row_of[entrant]
+        self._entrants[row] = self._priorities[row] = None
         self._places[row, _loops.SIZE] = 0
         self._free.append(row)
 
-    def best(self, t: int) -> Choice:
-        """The row with the highest index at step t."""
-        width = self._width
-        if not width.drifts:
+    def best(self, t: int) -> Choice[Entrant]:
+        """The entrant with the highest index at step t."""
+        if not self._count:
+            raise LookupError("the table is empty")
+        if not self._width.drifts:
             row = int(self._heap[0])
-            bound = float(self._numbers[row, _loops.BOUND])
-            return Choice(row, bound, int(self._places[row, _loops.CHOICE]))
-        if t != self._t:
-            self._set_clock(t)
-        row, value, candidate, _ = _loops.table_best(
-            self._numbers,
-            self._places,
-            self._ties,
-            self._heap,
-            self._count,
-            self._moments,
-            self._priority,
-            width.offset,
-            width.factor,
-            self._clock,
-            self._drift,
-            self._highest_drift,
-            self._slack,
-            self._resolution,
-        )
-        return Choice(row, value, candidate)
+            value, candidate = self._numbers[row, _loops.BOUND], self._places[row, _loops.CHOICE]
+        else:
+            if t != self._t:
+                self._set_clock(t)
+            row, value, candidate, _ = _loops.table_best(
+                self._numbers,
+                self._places,
+                self._ties,
+                self._heap,
+                self._count,
+                self._moments,
+                self._priority,
+                self._offset,
+                self._factor,
+                self._clock,
+                self._drift,
+                self._highest_drift,
+                self._slack,
+                self._resolution,
+            )
+        entrant = self._entrants[row]
+        assert entrant is not None
+        return Choice(entrant, float(value), int(candidate))
 
-    def _place(self, row: int, size: int) -> int:
-        """Give a row room for its candidates: where it starts."""
+    def in_turn(self, count: int) -> list[Entrant]:
+        """The next `count` entrants in the order of rows, or all; the next call goes on there."""
+        chosen: list[Entrant] = []
+        rows = len(self._entrants)
+        for _ in range(rows):
+            if len(chosen) >= count:
+                break
+            self._cursor = (self._cursor + 1) % rows
+            entrant = self._entrants[self._cursor]
+            if entrant is not None:
+                chosen.append(entrant)
+        return chosen
+
+    def _set_clock(self, t: int) -> None:
+        """Compute once what all rows share at step t."""
+        self._t, self._clock = t, self._width.clock(t)
+        if self._rises:
+            self._drift = self._offset + self._factor * self._clock**0.5
+            self._highest_drift = max(self._highest_drift, self._drift)
+
+    def _add_row(self, entrant: Entrant, level: int, priority: WordArray, addend: float) -> int:
+        row = self._free.pop() if self._free else len(self._entrants)
+        if row == len(self._entrants):
+            if row == len(self._numbers):
+                self._numbers = _doubled(self._numbers)
+                self._places = _doubled(self._places)
+                self._ties = _doubled(self._ties)
+                self._heap = _doubled(self._heap)
+            self._entrants.append(None)
+            self._priorities.append(None)
+        self._row_of[entrant] = row
+        self._entrants[row], self._priorities[row] = entrant, priority
+        self._numbers[row] = (0.0, self._width.constant(level), addend, 0.0)
+        self._places[row] = (-1, 0, 0, -1)
+        if self._width.drifts:
+            self._place(row, priority)
+        return row
+
+    def _place(self, row: int, priority: WordArray) -> None:
+        """Give a row room for its candidates."""
+        size = len(priority)
         if self._used + size > len(self._priority):
             self._pack(size)
         self._places[row, _loops.START] = self._used
         self._places[row, _loops.SIZE] = size
+        self._priority[self._used : self._used + size] = priority
         self._used += size
-        return self._used - size
 
     def _pack(self, size: int) -> None:
         """Move all candidates together, into arrays with as much room again."""
-        rows = np.flatnonzero(self._places[: self._rows, _loops.SIZE] > 0)
+        rows = np.flatnonzero(self._places[: len(self._entrants), _loops.SIZE] > 0)
         starts, sizes = self._places[rows, _loops.START], self._places[rows, _loops.SIZE]
         ends = np.cumsum(sizes)
         used = int(ends[-1]) if len(rows) else 0
@@ -173,77 +213,5 @@ class Table:
         self._moments, self._priority, self._used = moments, priority, used
 
 
-Number = TypeVar("Number", bound=np.generic)
-
-
 def _doubled(array: npt.NDArray[Number]) -> npt.NDArray[Number]:
     return np.concatenate([array, np.zeros_like(array)])
-
-
-class Score(NamedTuple):
-    """A rounded value and the priority that decides between equals; the smaller priority wins."""
-
-    value: float
-    priority: int
-
-
-class LazyHeap(Generic[Entrant]):
-    """Entrants with an upper bound each on their score; the best is found exactly.
-
-    As in `Table`, `best` evaluates entrants from the top until no other bound can reach the best
-    value found. Entries that were replaced stay in the heap until they surface or outnumber the
-    live ones.
-    """
-
-    def __init__(self) -> None:
-        self._heap: list[tuple[float, int, int, Entrant]] = []
-        self._live: dict[Entrant, int] = {}
-        self._serial = 0
-
-    def __len__(self) -> int:
-        return len(self._live)
-
-    def push(self, entrant: Entrant, bound: float, priority: int) -> None:
-        """Add an entrant or replace its bound."""
-        self._serial = serial = self._serial + 1
-        self._live[entrant] = serial
-        heapq.heappush(self._heap, (-bound, priority, serial, entrant))
-        if len(self._heap) > 2 * len(self._live) + 64:
-            live = self._live
-            self._heap = [e for e in self._heap if live.get(e[3]) == e[2]]
-            heapq.heapify(self._heap)
-
-    def discard(self, entrant: Entrant) -> None:
-        """Remove an entrant, if it is there."""
-        self._live.pop(entrant, None)
-
-    def best(
-        self, drift: float, slack: float, evaluate: Callable[[Entrant], Score]
-    ) -> tuple[Entrant, Score]:
-        """The entrant with the best score now, its value being at most its bound plus `drift`.
-
-        `drift` may only grow. `slack` covers what rounding adds to a value: the bounds that are
-        stored back have it added.
-        """
-        heap, live = self._heap, self._live
-        examined: list[tuple[Entrant, Score]] = []
-        winner: tuple[Entrant, Score] | None = None
-        while heap:
-            bound, _, serial, entrant = heap[0]
-            if winner is not None and drift - bound < winner[1].value:
-                break
-            heapq.heappop(heap)
-            if live.get(entrant) != serial:
-                continue
-            score = evaluate(entrant)
-            examined.append((entrant, score))
-            if winner is None or (-score.value, score.priority) < (
-                -winner[1].value,
-                winner[1].priority,
-            ):
-                winner = (entrant, score)
-        for entrant, score in examined:
-            self.push(entrant, score.value - drift + slack, score.priority)
-        if winner is None:
-            raise LookupError("the heap is empty")
-        return winner

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from partita._threads import one_thread
 from partita._types import FloatArray, IntArray
 from partita.gp.posterior import deviation, factorise, unit_kernel
 
-from .candidates import Cell
+from .cell import Cell, Inherited
 from .partition import Partition
 from .widths import Width, width_of
 
-#: Count and sum of the values of every site, at some time.
-SiteData = tuple[IntArray, FloatArray]
+
+class SiteData(NamedTuple):
+    """Number of values and their sum at every site, (n,) each, at some time."""
+
+    counts: IntArray
+    totals: FloatArray
+
+
+class Moments(NamedTuple):
+    """Mean and standard deviation at points, (n,) each, and the information gain of the data."""
+
+    mean: FloatArray
+    std: FloatArray
+    gain: float
 
 
 def hand_down(
@@ -48,42 +62,41 @@ def _inherit(
     before: SiteData | None,
 ) -> None:
     candidates = partition.candidates
-    points = candidates.points(cell)
+    points = candidates.points(cell.layout)
     on_box = partition.lattice is not None
     if on_box:
-        same = places_among(points, candidates.points(parent))
+        same = places_among(points, candidates.points(parent.layout))
     else:
-        same = np.searchsorted(parent.sites, cell.sites)
+        same = np.searchsorted(parent.layout.sites, cell.layout.sites)
     if parent.key != cell.key:
-        known = parent.posterior
+        last = parent.posterior
         mean, std, gain = (
             at_points(partition, parent, points, before)
             if on_box
-            else (known.mean[same], known.std[same], known.gain)
+            else Moments(last.mean[same], last.std[same], last.gain)
         )
         reach = width_of(width, gain, parent.key[0], t) * std
-        cell.inherit(mean + reach, mean - reach)
-    if parent.ceiling is not None and parent.floor is not None:
-        cell.inherit(
-            np.where(same >= 0, parent.ceiling[same], np.inf),
-            np.where(same >= 0, parent.floor[same], -np.inf),
-        )
+        partition.inherit(cell, Inherited(mean + reach, mean - reach))
+    if parent.inherited is not None:
+        ceiling = np.where(same >= 0, parent.inherited.ceiling[same], np.inf)
+        floor = np.where(same >= 0, parent.inherited.floor[same], -np.inf)
+        partition.inherit(cell, Inherited(ceiling, floor))
 
 
 def at_points(
     partition: Partition, cell: Cell, scaled: FloatArray, told: SiteData | None = None
-) -> tuple[FloatArray, FloatArray, float]:
-    """Mean and deviation at any scaled points of a cell, exactly from its data, and γ.
+) -> Moments:
+    """Moments at any scaled points (n, d) of a cell, exactly from its data.
 
     The data is all there is, or what was `told` at an earlier time.
     """
     from scipy.linalg import solve_triangular
 
     count, total = (partition.sites.count, partition.sites.total) if told is None else told
-    _, held = partition.data(cell)
+    held = partition.data(cell).sites
     held = held[count[held] > 0]
     if not len(held):
-        return np.zeros(len(scaled)), np.ones(len(scaled)), 0.0
+        return Moments(np.zeros(len(scaled)), np.ones(len(scaled)), 0.0)
     counts = count[held]
     data = partition.kernel_points(partition.sites.scaled[held])
     where = partition.kernel_points(scaled)
@@ -94,7 +107,7 @@ def at_points(
         rows = solve_triangular(factor, across, lower=True)
         weights = solve_triangular(factor, total[held] / counts, lower=True)
         mean = weights @ rows
-    return mean, deviation(1.0 - (rows**2).sum(axis=0)), gain
+    return Moments(mean, deviation(1.0 - (rows**2).sum(axis=0)), gain)
 
 
 def places_among(points: FloatArray, others: FloatArray) -> IntArray:

@@ -9,24 +9,46 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from partita._types import FloatArray, IntArray
-from partita.errors import NumericalError
-from partita.gp.posterior import DensePosterior, Posterior
+from partita.gp.posterior import Plan, absorb
 from partita.gp.rows import new_posterior
+from partita.gp.warm import WarmCovariances
 from partita.model.domains import Arms, Box, Grid
 from partita.model.kernels import Matern
 
 from . import _loops
-from .candidates import ArmCandidates, BoxCandidates, Cell
+from .candidates import ArmCandidates, BoxCandidates
+from .cell import Cell, Inherited
 from .cover import CellKey, Geometry, SplitRule
-from .fresh import CellState
+from .fresh import CellState, FreshCell
 from .lattice import Lattice
 
-#: Covariances kept at once, in numbers (8 bytes each); beyond, the coldest half is given up.
-WARM_NUMBERS = 2**26
+_NO_SITES = np.empty(0, dtype=np.int64)
+
+
+class Changes(NamedTuple):
+    """What an observation did: cells that changed or are new, and cells that are gone."""
+
+    changed: list[Cell]
+    gone: list[Cell]
+
+
+class Place(NamedTuple):
+    """A cell that holds a site, and the site's candidate number in it, -1 where it is data only."""
+
+    cell: Cell
+    number: int
+
+
+class DataAt(NamedTuple):
+    """Points of a cell that have data: their numbers in it, and their sites, (k,) each."""
+
+    where: IntArray
+    sites: IntArray
 
 
 class Partition:
@@ -49,9 +71,8 @@ class Partition:
         self.leaves: dict[CellKey, Cell] = {}
         self.split: set[CellKey] = set()
         self.altered: list[Cell] = []
-        self._where: dict[int, list[tuple[Cell, int]]] = {}
-        self._warm = 0
-        self._clock = 0
+        self._where: dict[int, list[Place]] = {}
+        self._warm = WarmCovariances()
         self.candidates: ArmCandidates | BoxCandidates
         if isinstance(domain, Box):
             if lattice is None:
@@ -73,7 +94,7 @@ class Partition:
         if not isinstance(domain, Box):
             self._grow(self._first_members(np.arange(domain.size)))
         elif explicit:
-            self._grow([(key, np.empty(0, np.int64)) for key in geometry.first_cells()])
+            self._grow([(key, _NO_SITES) for key in geometry.first_cells()])
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -117,15 +138,24 @@ class Partition:
             else:
                 yield key
 
-    def data(self, cell: Cell) -> tuple[IntArray, IntArray]:
-        """Numbers and sites of the points of a cell that have data, (k,) each.
+    def first_fresh(self, level: int) -> FreshCell:
+        """The next cell without data of a level that has such cells."""
+        first = self.fresh.peek(level)
+        if first is None:
+            raise AssertionError(f"no cell of level {level} is without data")
+        return first
+
+    def data(self, cell: Cell) -> DataAt:
+        """The points of a cell that have data.
 
         Candidates are numbered from 0 to m − 1, silent sites from m on.
         """
-        sites = np.concatenate([cell.sites, cell.silent]) if len(cell.silent) else cell.sites
-        known = np.flatnonzero(sites >= 0)
-        where = known[self.sites.count[sites[known]] > 0]
-        return where, sites[where]
+        sites, silent = cell.layout.sites, cell.layout.silent
+        if len(silent):
+            sites = np.concatenate([sites, silent])
+        registered = np.flatnonzero(sites >= 0)
+        where = registered[self.sites.count[sites[registered]] > 0]
+        return DataAt(where, sites[where])
 
     def kernel_points(self, scaled: FloatArray) -> FloatArray:
         """Scaled coordinates to points divided by the lengthscales."""
@@ -133,54 +163,58 @@ class Partition:
 
     # -- cells of a site ------------------------------------------------------------------------
 
-    def cells_at(self, site: int) -> list[tuple[Cell, int]]:
-        """Each cell that holds a site, made if need be, with the site's candidate number in it.
-
-        The number is -1 where the site can only be data.
-        """
-        known = self._where.get(site)
-        if known is None:
-            known = []
+    def cells_at(self, site: int) -> list[Place]:
+        """Each cell that holds a site, made if need be."""
+        places = self._where.get(site)
+        if places is None:
+            places = []
             for key in self.keys_at(self.sites.scaled[site].tolist()):
                 cell = self.leaves.get(key)
                 if cell is None:
-                    cell = self._build(key, self.candidates.take_fresh(key, np.empty(0, np.int64)))
+                    cell = self._build(key, self.candidates.take_fresh(key, _NO_SITES))
                     self.altered.append(cell)
-                known.append((cell, self._number(cell, site)))
-            if all(j >= 0 for _, j in known):
-                self._where[site] = known
-        return known
+                places.append(Place(cell, self._number(cell, site)))
+            if all(j >= 0 for _, j in places):
+                self._where[site] = places
+        return places
 
     def _number(self, cell: Cell, site: int) -> int:
-        j = self.candidates.number(cell, site)
+        j = self.candidates.number(cell.layout, site)
         if j < 0:
-            j = self.candidates.admit(cell, site)
+            j = self.candidates.admit(cell.layout, site)
             if j >= 0:
-                self._refit(cell)
+                self._lay_out_anew(cell)
                 self.altered.append(cell)
         return j
 
+    def _lay_out_anew(self, cell: Cell, kept: IntArray | None = None) -> None:
+        """Match a cell's statistics to its changed candidates, of which `kept` were there."""
+        if cell.inherited is not None:
+            cell.inherited = cell.inherited.matched(len(cell.layout.sites), kept)
+        self._refit(cell)
+
     def site_of(self, cell: Cell, j: int) -> int:
         """The site of a candidate, registered if it is new."""
-        site = self.candidates.site(cell, j)
+        site = self.candidates.site(cell.layout, j)
         if site not in self._where:
             side = 1 << cell.key[0]
             if all(c * side % 1.0 for c in self.sites.scaled[site].tolist()):
-                self._where[site] = [(cell, j)]  # inside the cell, so in no other
+                self._where[site] = [Place(cell, j)]  # inside the cell, so in no other
         return site
 
     def unmake(self, cell: Cell) -> None:
         """Forget a cell that was made for a play which was cancelled."""
         self._forget(cell)
-        self.candidates.give_fresh(cell.key, cell.sites)
+        self.candidates.give_fresh(cell.key, cell.layout.sites)
 
     def drop_candidate(self, site: int) -> None:
         """A pending play was cancelled: forget what was a candidate for its sake only."""
         for cell, _ in self.cells_at(site):
-            if self.candidates.drop(cell, site):
+            kept = self.candidates.drop(cell.layout, site)
+            if kept is not None:
                 self._forget_places(cell)
                 self._where.pop(site, None)
-                self._refit(cell)
+                self._lay_out_anew(cell, kept)
                 self.altered.append(cell)
 
     def take_altered(self) -> list[Cell]:
@@ -190,59 +224,46 @@ class Partition:
 
     # -- observations -----------------------------------------------------------------------------
 
-    def observe(self, site: int, value: float) -> tuple[list[Cell], list[Cell]]:
-        """Record a value at a site: (cells that changed or are new, cells that were split)."""
+    def observe(self, site: int, value: float) -> Changes:
+        """Record a value at a site."""
         places = self.cells_at(site)
-        self.sites.count[site] += 1
-        self.sites.total[site] += value
+        self.sites.add(site, value)
         first = self.sites.count[site] == 1
-        self._clock += 1
-        changed: list[Cell] = []
-        gone: list[Cell] = []
+        changes = Changes([], [])
         for cell, j in places:
             cell.count += 1
-            cell.touched = self._clock
             if first:
                 cell.distinct += 1
-            posterior = cell.posterior
-            anew = j < 0 or posterior.wants_refit(cell.distinct)
-            if (first and self._rearrange(cell, site, j)) or anew:
+            if first and self._take_in(cell, site, j):
+                self._lay_out_anew(cell)
+            elif j >= 0 and absorb(cell.posterior, j, value, cell.distinct):
+                self._warm.use(cell.posterior)
+            else:
                 self._refit(cell)
-            else:
-                try:
-                    posterior.observe(j, value)
-                except NumericalError:  # rounding, or too small an alpha: a fit from scratch tells
-                    self._refit(cell)
             if cell.count >= cell.quota and self.rule.due(
-                cell.key[0], cell.count, posterior.gain, cell.distinct
+                cell.key[0], cell.count, cell.posterior.gain, cell.distinct
             ):
-                gone.append(cell)
-                changed += self._split(cell)
+                changes.gone.append(cell)
+                changes.changed.extend(self._split(cell))
             else:
-                changed.append(cell)
-        if self._warm > WARM_NUMBERS:
-            self._cool_coldest()
-        return changed, gone
+                changes.changed.append(cell)
+        self._warm.trim()
+        return changes
 
-    def _rearrange(self, cell: Cell, site: int, j: int) -> bool:
-        """After the first value at a site: whether the cell was laid out anew."""
-        if j < 0:
-            cell.silent = np.append(cell.silent, site)
-            return True
-        places = cell.sites
-        if self.candidates.quieten(cell, j):
-            for other in places.tolist():
+    def _take_in(self, cell: Cell, site: int, j: int) -> bool:
+        """Note the first value at a site; return whether the cell's layout changed."""
+        before = cell.layout.sites
+        if not self.candidates.take_in(cell.layout, site, j):
+            return False
+        if cell.layout.sites is not before:
+            for other in before.tolist():
                 self._where.pop(other, None)
-            return True
-        return False
+        return True
 
-    def observe_many(self, sites: IntArray, values: FloatArray) -> tuple[list[Cell], list[Cell]]:
+    def observe_many(self, sites: IntArray, values: FloatArray) -> Changes:
         """Record values (n,) at sites (n,) together: each cell is fitted once, not once a value."""
-        np.add.at(self.sites.count, sites, 1)
-        np.add.at(self.sites.total, sites, values)
-        self._clock += len(sites)
-        changed: list[Cell] = []
-        gone: list[Cell] = []
+        self.sites.add_many(sites, values)
+        changes = Changes([], [])
         work = self._first_members(np.unique(sites))
         while work:
             key, members = work.pop()
@@ -253,18 +274,17 @@ class Partition:
             if cell is None:
                 members = self.candidates.take_fresh(key, members)
             else:
-                gone.append(cell)
-                members = self.candidates.members(cell, members)
+                changes.gone.append(cell)
+                members = self.candidates.members(cell.layout, members)
                 self._forget(cell)
-            changed += self._grow([(key, members)], moments_only=True)
-            if self._warm > WARM_NUMBERS:
-                self._cool_coldest()
-        return changed, gone
+            changes.changed.extend(self._grow([(key, members)], moments_only=True))
+            self._warm.trim()
+        return changes
 
     def _split(self, cell: Cell) -> list[Cell]:
         """Replace a cell by its children, and those by theirs while they are due."""
         self._forget(cell)
-        return self._grow(self._divide(cell.key, self.candidates.members(cell)))
+        return self._grow(self._divide(cell.key, self.candidates.members(cell.layout)))
 
     def _divide(self, key: CellKey, members: IntArray) -> list[tuple[CellKey, IntArray]]:
         self.split.add(key)
@@ -273,7 +293,7 @@ class Partition:
         if self.explicit and self.lattice is not None:
             filled = {child for child, _ in children}
             keys = (self.geometry.child(key, code) for code in range(2**self.geometry.dim))
-            children += [(child, np.empty(0, np.int64)) for child in keys if child not in filled]
+            children += [(child, _NO_SITES) for child in keys if child not in filled]
         return children
 
     def _grow(self, work: list[tuple[CellKey, IntArray]], moments_only: bool = False) -> list[Cell]:
@@ -307,11 +327,11 @@ class Partition:
     def _forget(self, cell: Cell) -> None:
         del self.leaves[cell.key]
         self._forget_places(cell)
-        self._cool(cell)
+        self._warm.cool(cell.posterior)
 
     def _forget_places(self, cell: Cell) -> None:
         """Look the places of a cell's sites up again when they are next needed."""
-        for site in (*cell.sites.tolist(), *cell.silent.tolist()):
+        for site in (*cell.layout.sites.tolist(), *cell.layout.silent.tolist()):
             self._where.pop(site, None)
 
     # -- members and posteriors -------------------------------------------------------------------
@@ -351,8 +371,7 @@ class Partition:
         whole = len(layout.sites) == len(self.sites.count)
         shape = self.candidates.grid_shape if whole else None
         posterior = new_posterior(len(layout.sites), self.alpha, shape)
-        cell = Cell(key, layout, posterior, self.rule.quota(key[0]))
-        cell.touched = self._clock
+        cell = Cell(layout, posterior, self.rule.quota(key[0]))
         self.leaves[key] = cell
         held = self._refit(cell, moments_only)
         cell.count = int(self.sites.count[held].sum())
@@ -363,31 +382,25 @@ class Partition:
         """Compute a cell's posterior afresh from its data; the sites that have any."""
         where, held = self.data(cell)
         counts = self.sites.count[held].astype(float)
-        posterior = cell.posterior
-        self._warm -= _numbers(posterior)
         means = self.sites.total[held] / counts
-        posterior.refit(self.candidates.prior(cell), where, means, counts, moments_only)
-        self._warm += _numbers(posterior)
+        prior = self.candidates.prior(cell.layout)
+        cell.posterior.refit(prior, where, means, counts, moments_only)
+        self._warm.note(cell.posterior)
         return held
 
     def warm(self, cell: Cell) -> None:
         """Make sure that a cell's covariance is there."""
-        if isinstance(cell.posterior, DensePosterior) and cell.posterior.cov is None:
+        if cell.posterior.is_cold:
             self._refit(cell)
 
-    def _cool(self, cell: Cell) -> None:
-        """Give up a cell's covariance."""
-        self._warm -= _numbers(cell.posterior)
-        if isinstance(cell.posterior, DensePosterior):
-            cell.posterior.cov = None
+    def plan(self, cell: Cell) -> Plan:
+        """A plan of a cell's posterior, with no pending plays yet."""
+        self.warm(cell)
+        return cell.posterior.plan()
 
-    def _cool_coldest(self) -> None:
-        """Give up the covariances of the cells that were touched longest ago."""
-        warm = [cell for cell in self.leaves.values() if _numbers(cell.posterior)]
-        for cell in sorted(warm, key=lambda c: c.touched):
-            if self._warm <= WARM_NUMBERS // 2:
-                break
-            self._cool(cell)
+    def inherit(self, cell: Cell, bounds: Inherited) -> None:
+        """Keep bounds on f at a cell's candidates beside those that it inherited already."""
+        cell.inherited = bounds.sharpened(cell.inherited)
 
 
 def one_cell(
@@ -400,10 +413,3 @@ def one_cell(
     """The whole domain as one cell that never splits; a box needs its candidates."""
     rule = SplitRule(1, domain.dim, kernel.nu, never=True)
     return Partition(domain, Geometry(domain.dim, 1), rule, kernel, alpha, seed, lattice)
-
-
-def _numbers(posterior: Posterior) -> int:
-    """How many numbers a posterior's covariance keeps."""
-    if isinstance(posterior, DensePosterior) and posterior.cov is not None:
-        return posterior.cov.size
-    return 0

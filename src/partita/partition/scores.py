@@ -8,7 +8,7 @@ import numpy as np
 
 from partita._types import FloatArray
 
-from .candidates import Cell
+from .cell import Cell
 from .widths import Width, width_of
 
 
@@ -28,12 +28,15 @@ class Scorer(Protocol):
     #: How many cells that did not change are scored anew at each step; None for all.
     redraws: int | None
 
-    def scores(self, cell: Cell, t: int) -> Scores:
-        """Scores of a cell for the choice of the t-th point, pending plays counted."""
+    def scores(self, cell: Cell, std: FloatArray, t: int) -> Scores:
+        """Scores of a cell for the choice of the t-th point.
+
+        `std` (m,) counts pending plays as if they had been observed.
+        """
         ...
 
     def forget(self, cell: Cell) -> None:
-        """A cell is gone."""
+        """Forget what is kept for a cell that is gone."""
         ...
 
 
@@ -43,12 +46,9 @@ class UpperBounds:
     optimistic = True
     redraws: int | None = 0
 
-    def scores(self, cell: Cell, t: int) -> Scores:
+    def scores(self, cell: Cell, std: FloatArray, t: int) -> Scores:
         """Moments as they are: the table computes the width."""
-        posterior = cell.posterior
-        return Scores(
-            posterior.mean, posterior.std if cell.plan is None else cell.plan.std, posterior.gain
-        )
+        return Scores(cell.posterior.mean, std, cell.posterior.gain)
 
     def forget(self, cell: Cell) -> None:
         """Nothing is kept."""
@@ -66,14 +66,13 @@ class TightenedBounds:
     def __init__(self, width: Width) -> None:
         self._width = width
 
-    def scores(self, cell: Cell, t: int) -> Scores:
+    def scores(self, cell: Cell, std: FloatArray, t: int) -> Scores:
         """The bounds themselves, with no width left to add."""
         posterior = cell.posterior
-        if cell.ceiling is None:
-            return UpperBounds().scores(cell, t)
-        std = posterior.std if cell.plan is None else cell.plan.std
+        if cell.inherited is None:
+            return Scores(posterior.mean, std, posterior.gain)
         upper = posterior.mean + width_of(self._width, posterior.gain, cell.key[0], t) * std
-        return Scores(np.minimum(upper, cell.ceiling), np.zeros(len(upper)), 0.0)
+        return Scores(np.minimum(upper, cell.inherited.ceiling), np.zeros(len(upper)), 0.0)
 
     def forget(self, cell: Cell) -> None:
         """Nothing is kept."""

@@ -24,7 +24,30 @@ from .cover import Geometry
 SNAP_BITS = 32
 
 
-class ArmSites:
+class Sites:
+    """Data of numbered points: how many observations each has, and their sum, (n,) each."""
+
+    scaled: FloatArray  # (n, d)
+    count: IntArray
+    total: FloatArray
+    _points: FloatArray  # (n, d), in the user's units
+
+    def x(self, site: int) -> FloatArray:
+        """The point of a site in the user's units, (d,)."""
+        return np.array(self._points[site])
+
+    def add(self, site: int, value: float) -> None:
+        """Add one value at a site."""
+        self.count[site] += 1
+        self.total[site] += value
+
+    def add_many(self, sites: IntArray, values: FloatArray) -> None:
+        """Add values (n,) at sites (n,)."""
+        np.add.at(self.count, sites, 1)
+        np.add.at(self.total, sites, values)
+
+
+class ArmSites(Sites):
     """The arms of a finite domain, in their order."""
 
     def __init__(self, domain: Grid | Arms, geometry: Geometry, seed: int) -> None:
@@ -35,16 +58,12 @@ class ArmSites:
         self.total = np.zeros(domain.size)
         self.priority = arm_priorities(seed, domain.size)
 
-    def x(self, site: int) -> FloatArray:
-        """The arm's point in the user's units."""
-        return np.array(self._points[site])
-
     def locate(self, points: FloatArray) -> IntArray:
         """Numbers of the arms at `points`."""
         return self._domain.index_of(points)
 
 
-class BoxSites:
+class BoxSites(Sites):
     """Points of a box, numbered as they come."""
 
     def __init__(self, domain: Box | Mixed, geometry: Geometry) -> None:
@@ -55,10 +74,6 @@ class BoxSites:
         self.scaled = np.empty((0, domain.dim))
         self.count = np.empty(0, dtype=np.int64)
         self.total = np.empty(0)
-
-    def x(self, site: int) -> FloatArray:
-        """The site's point in the user's units."""
-        return np.array(self._points[site])
 
     def to_user(self, scaled: FloatArray) -> FloatArray:
         """Points (n, d) in the user's units, of scaled coordinates."""

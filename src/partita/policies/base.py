@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from partita._checks import as_floats, check_delta, check_scale, check_seed
+from partita._checks import as_floats, check_seed
 from partita._types import FloatArray, IntArray, Recommendation
 from partita._version import __version__
 from partita.errors import InvalidInput, NotPending, VersionMismatch, warn_theory
+from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Box, Grid
 from partita.model.kernels import Matern
 from partita.model.mixed import Mixed
-from partita.model.noise import Noise, sub_gaussian_constant
 from partita.partition.cover import MAX_DIM
 
 #: Raised by one whenever what a policy saves changes; a policy of another version is refused.
@@ -54,13 +55,12 @@ class Policy(ABC):
         self._told = 0
         self._pending = 0
 
-    def _assume(self, norm_bound: object, noise: Noise, delta: object, seed: object) -> None:
-        """Check and keep what a policy with proven or published bounds is told of the problem."""
-        self.norm_bound = check_scale("norm_bound", norm_bound)
-        self.noise = noise
-        self.sub_gaussian = check_scale("noise constant", sub_gaussian_constant(noise))
-        self.delta = check_delta(delta)
+    def _assume(self, assumptions: Assumptions, seed: object) -> None:
+        """Check and keep what a policy is told of the problem: norm bound, noise and delta."""
+        self.norm_bound, self.sub_gaussian, self.delta = assumptions.constants
+        self.noise = assumptions.noise
         self.seed = check_seed(seed)
+        self.assumptions = replace(assumptions, norm_bound=self.norm_bound, delta=self.delta)
 
     # -- the interface --------------------------------------------------------------------------
 

@@ -9,24 +9,15 @@ import numpy as np
 from partita._checks import check_horizon, check_scale
 from partita.errors import InvalidInput
 from partita.gp.rows import DENSE_LIMIT
+from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Box, Grid
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
-from partita.partition.cover import SplitRule
 from partita.partition.draws import PosteriorDraws
 from partita.partition.engine import Engine
-from partita.partition.sites import tie_resolution
-from partita.partition.widths import MixtureWidth
 
 from .base import check_kernel
-from .pi_gp_ucb import (
-    check_alpha,
-    check_cells,
-    default_alpha,
-    default_cells_per_side,
-    make_partition,
-    split_by_information,
-)
+from .pi_gp_ucb import check_alpha, default_alpha, make_partition, mixture_width, split_rule
 from .ucb import UCBPolicy
 
 #: Keeps the draws independent of a test function or noise drawn under the same seed.
@@ -72,46 +63,29 @@ class PiGPTS(UCBPolicy):
     ) -> None:
         super().__init__(domain)
         self.horizon = check_horizon(horizon)
-        self._assume(norm_bound, noise, delta, seed)
         self.kernel = check_kernel(kernel, domain)
+        self._assume(Assumptions(self.kernel, norm_bound, noise, delta), seed)
         self.scale = check_scale("scale", scale)
         self.redraws = _check_redraws(redraws)
-        self.alpha = check_alpha(
-            default_alpha(self.norm_bound, self.sub_gaussian, domain.dim, self.horizon)
-            if alpha is None
-            else alpha
-        )
-        per_side = check_cells(initial_cells)
-        if per_side is None:
-            per_side = default_cells_per_side(domain, self.horizon, self.kernel.nu)
-        rule = SplitRule(per_side, domain.dim, self.kernel.nu)
-        split_by_information(rule, self.horizon)
+        if alpha is None:
+            alpha = default_alpha(self.assumptions, domain.dim, self.horizon)
+        self.alpha = check_alpha(alpha)
+        rule = split_rule(domain, self.kernel.nu, self.horizon, initial_cells)
         partition = make_partition(domain, self.kernel, self.alpha, self.seed, rule, explicit=True)
-        most = max((len(cell.sites) for cell in partition.leaves.values()), default=0)
+        most = max((len(cell.layout.sites) for cell in partition.leaves.values()), default=0)
         if most > DENSE_LIMIT:
             raise InvalidInput(
                 f"a cell of the first cover holds {most:,} arms, but draws are made for at most "
                 f"{DENSE_LIMIT:,}: give more initial_cells."
             )
-        self._engine = Engine(
+        draws = PosteriorDraws(
             partition,
-            MixtureWidth(
-                self.norm_bound,
-                self.sub_gaussian,
-                self.delta,
-                self.alpha,
-                domain.dim,
-                per_side**domain.dim,
-            ),
-            tie_resolution(self.norm_bound, self.sub_gaussian),
-            self.norm_bound,
-            scorer=PosteriorDraws(
-                partition,
-                self.scale * self.sub_gaussian / math.sqrt(self.alpha),
-                np.random.default_rng([self.seed, STREAM]),
-                self.redraws,
-            ),
+            self.scale * self.sub_gaussian / math.sqrt(self.alpha),
+            np.random.default_rng([self.seed, STREAM]),
+            self.redraws,
         )
+        width = mixture_width(self.assumptions, self.alpha, rule)
+        self._engine = Engine(partition, width, self.assumptions, scorer=draws)
 
 
 def _check_redraws(redraws: object) -> int | None:

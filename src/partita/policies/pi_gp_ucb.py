@@ -9,6 +9,7 @@ import numpy as np
 
 from partita._checks import as_positive, check_choice, check_flag, check_horizon
 from partita.errors import InvalidInput, warn_theory
+from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Box, Grid
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
@@ -17,7 +18,6 @@ from partita.partition.engine import Engine
 from partita.partition.lattice import default as default_lattice
 from partita.partition.partition import Partition
 from partita.partition.scores import TightenedBounds
-from partita.partition.sites import tie_resolution
 from partita.partition.widths import MixtureWidth, PaperWidth, Width
 
 from .base import check_domain, check_kernel
@@ -88,8 +88,8 @@ class PiGPUCB(UCBPolicy):
     ) -> None:
         super().__init__(domain)
         self.horizon = check_horizon(horizon)
-        self._assume(norm_bound, noise, delta, seed)
         self.kernel = check_kernel(kernel, domain)
+        self._assume(Assumptions(self.kernel, norm_bound, noise, delta), seed)
         check_choice("width", width, ("mixture", "paper"))
         check_choice("split", split, ("information", "count"))
         check_flag("index_slack", index_slack)
@@ -103,7 +103,7 @@ class PiGPUCB(UCBPolicy):
             alpha = (
                 1.0
                 if width == "paper"
-                else default_alpha(self.norm_bound, self.sub_gaussian, domain.dim, self.horizon)
+                else default_alpha(self.assumptions, domain.dim, self.horizon)
             )
         self.alpha = check_alpha(alpha)
         if width == "paper" and self.alpha < 1:
@@ -111,27 +111,11 @@ class PiGPUCB(UCBPolicy):
                 f"alpha={alpha}: the paper's width holds for alpha of at least 1 only. "
                 'Give alpha=1 or more, or width="mixture".'
             )
-        per_side = check_cells(initial_cells)
-        if per_side is None:
-            per_side = default_cells_per_side(domain, self.horizon, self.kernel.nu)
-        rule = SplitRule(per_side, domain.dim, self.kernel.nu)
-        if split == "information":
-            split_by_information(rule, self.horizon)
-        confidence: Width
+        rule = split_rule(domain, self.kernel.nu, self.horizon, initial_cells, split)
+        confidence: Width = mixture_width(self.assumptions, self.alpha, rule)
         if width == "paper":
-            confidence = PaperWidth(
-                self.norm_bound, self.sub_gaussian, self.delta, domain.dim, self.kernel.nu
-            )
+            confidence = PaperWidth(*self.assumptions.constants, domain.dim, self.kernel.nu)
             self.guarantee = "published"
-        else:
-            confidence = MixtureWidth(
-                self.norm_bound,
-                self.sub_gaussian,
-                self.delta,
-                self.alpha,
-                domain.dim,
-                per_side**domain.dim,
-            )
         if self.kernel.nu <= 1:
             warn_theory(
                 f"nu={self.kernel.nu}: the regret bound of π-GP-UCB is proven for nu > 1. "
@@ -140,8 +124,7 @@ class PiGPUCB(UCBPolicy):
         self._engine = Engine(
             make_partition(domain, self.kernel, self.alpha, self.seed, rule, explicit=tightening),
             confidence,
-            tie_resolution(self.norm_bound, self.sub_gaussian),
-            self.norm_bound,
+            self.assumptions,
             index_slack,
             TightenedBounds(confidence) if tightening else None,
             tightening,
@@ -218,10 +201,25 @@ def make_partition(
     )
 
 
-def split_by_information(rule: SplitRule, horizon: int) -> None:
-    """Make a rule wait for information: see `SplitRule`."""
-    rule.gain_limit = default_gain_limit(horizon)
-    rule.point_limit = POINT_LIMIT
+def split_rule(
+    domain: Grid | Arms | Box,
+    nu: float,
+    horizon: int,
+    initial_cells: object,
+    split: str = "information",
+) -> SplitRule:
+    """When cells split over a first cover of `initial_cells` a side, by default as many as suit."""
+    per_side = check_cells(initial_cells)
+    if per_side is None:
+        per_side = default_cells_per_side(domain, horizon, nu)
+    if split == "count":
+        return SplitRule(per_side, domain.dim, nu)
+    return SplitRule(per_side, domain.dim, nu, default_gain_limit(horizon), POINT_LIMIT)
+
+
+def mixture_width(assumptions: Assumptions, alpha: float, rule: SplitRule) -> MixtureWidth:
+    """The mixture width over the first cover that the rule is for."""
+    return MixtureWidth(*assumptions.constants, alpha, rule.dim, rule.per_side**rule.dim)
 
 
 def check_alpha(alpha: object) -> float:
@@ -237,7 +235,7 @@ def check_alpha(alpha: object) -> float:
 # -- defaults: fixed rules, chosen by measurement -------------------------------------------------
 
 
-def default_alpha(norm_bound: float, sub_gaussian: float, dim: int, horizon: int) -> float:
+def default_alpha(assumptions: Assumptions, dim: int, horizon: int) -> float:
     """Regulariser of the mixture width: 20 d (L/B)², kept between 1e−4 and T/100 (or 1).
 
     The lower end keeps fits stable, the upper lets T observations outweigh the prior.
@@ -246,6 +244,7 @@ def default_alpha(norm_bound: float, sub_gaussian: float, dim: int, horizon: int
     functions (T = 10,000) the factor of (L/B)² that lost least was about 20, 40 and 80 for
     d = 1, 2, 3, over noise from a thirtieth of the paper's to five times it (`docs/core.md`).
     """
+    norm_bound, sub_gaussian, _ = assumptions.constants
     return min(max(1e-4, 20 * dim * (sub_gaussian / norm_bound) ** 2), max(1.0, horizon / 100))
 
 

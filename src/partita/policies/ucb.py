@@ -7,7 +7,8 @@ import math
 import numpy.typing as npt
 
 from partita._types import CellView, FloatArray, IntArray, Prediction, Recommendation
-from partita.partition.engine import Engine, warn_contradiction
+from partita.partition.bounds import warn_contradiction
+from partita.partition.engine import Engine
 from partita.partition.sites import BoxSites
 
 from .base import Policy

@@ -80,12 +80,10 @@ class UniformSampling(Policy):
         return self._sites.locate(points)
 
     def _record(self, site: int, value: float, asked: bool) -> None:
-        self._sites.count[site] += 1
-        self._sites.total[site] += value
+        self._sites.add(site, value)
 
     def _record_many(self, sites: IntArray, values: FloatArray) -> None:
-        np.add.at(self._sites.count, sites, 1)
-        np.add.at(self._sites.total, sites, values)
+        self._sites.add_many(sites, values)
 
     def _released(self, site: int) -> None:
         pass

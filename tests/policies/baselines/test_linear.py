@@ -366,7 +366,7 @@ def test_the_index_on_a_box_is_highest_at_a_corner(kind, where):
         x = policy.ask()
         assert all((x == domain.lower) | (x == domain.upper))
         inside = rng.uniform(domain.lower, domain.upper, (200, domain.dim))
-        model, width = policy._data.model, policy._width(policy.told + 1)
+        model, width = policy._model, policy._width(policy.told + 1)
         mean, std = model.at(policy._features(np.concatenate([x[None], inside])))
         assert (mean + width * std)[0] >= (mean + width * std).max() - 1e-8
         policy.tell(x, f(x) + rng.normal(scale=0.1))

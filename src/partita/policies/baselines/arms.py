@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,8 @@ from partita._types import FloatArray, IntArray, Prediction, Recommendation
 from partita.gp.posterior import Plan
 from partita.model.domains import Arms, Box, Grid
 from partita.partition import _loops
+from partita.partition.bounds import warn_contradiction
 from partita.partition.cover import Geometry
-from partita.partition.engine import warn_contradiction
 from partita.partition.sites import BoxSites, arm_priorities, tie_resolution
 from partita.policies.base import Policy
 
@@ -49,57 +49,6 @@ class Model(Protocol):
         ...
 
 
-M = TypeVar("M", bound=Model)
-
-
-class Planned(Generic[M]):
-    """A model, and the plays pending in it. Desautels et al. 2014.
-
-    The model knows told data only. `std` counts the pending plays as if they had been observed:
-    standard deviations do not depend on values.
-    """
-
-    def __init__(self, model: M) -> None:
-        self.model = model
-        self._pending: dict[int, int] = {}
-        self._plan: Plan | None = None
-        self._unplanned: list[int] = []
-
-    def add(self, j: int) -> None:
-        """Candidate j is pending, once more."""
-        self._pending[j] = self._pending.get(j, 0) + 1
-        self._unplanned.append(j)
-
-    def remove(self, j: int) -> None:
-        """One play of candidate j is pending no longer."""
-        self._pending[j] -= 1
-        if not self._pending[j]:
-            del self._pending[j]
-        self.renew()
-
-    def reset(self, pending: dict[int, int]) -> None:
-        """These are the plays still pending of each candidate, and the model has changed."""
-        self._pending = dict(pending)
-        self.renew()
-
-    def renew(self) -> None:
-        """The model has changed: plan afresh when it is next asked for."""
-        self._plan = None
-        self._unplanned.clear()
-
-    def std(self) -> FloatArray:
-        """Standard deviations as if the pending plays had been observed, (m,)."""
-        if not self._pending:
-            return self.model.std
-        if self._plan is None:
-            self._plan = self.model.plan()
-            self._unplanned = [j for j, plays in self._pending.items() for _ in range(plays)]
-        for j in self._unplanned:
-            self._plan.add(j)
-        self._unplanned.clear()
-        return self._plan.std
-
-
 class ArmsPolicy(Policy):
     """A policy that knows bounds on f at every candidate; a concrete one says which.
 
@@ -111,14 +60,12 @@ class ArmsPolicy(Policy):
     #: On a box: the candidates, then other points as they are told.
     _box_sites: BoxSites
 
-    def __init__(
-        self, domain: Grid | Arms | Box, points: FloatArray, scale: float, noise: float, seed: int
-    ) -> None:
-        """`points` (m, d) are the candidates, `scale` bounds |f|, `noise` is the constant L."""
+    def __init__(self, domain: Grid | Arms | Box, points: FloatArray, scale: float) -> None:
+        """`points` (m, d) are the candidates, `scale` bounds |f|; after `_assume`."""
         super().__init__(domain)
         self._points = points
-        self._priority = arm_priorities(seed, len(points))
-        self._resolution = tie_resolution(scale, noise)
+        self._priority = arm_priorities(self.seed, len(points))
+        self._resolution = tie_resolution(scale, self.sub_gaussian)
         if isinstance(domain, Box):
             self._box_sites = BoxSites(domain, Geometry(domain.dim, 1))
             self._box_sites.locate(points)

@@ -15,6 +15,7 @@ from partita._threads import one_thread
 from partita._types import FloatArray, IntArray, Prediction
 from partita.errors import InvalidInput, NumericalError
 from partita.gp.posterior import unit_kernel
+from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Grid
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
@@ -74,8 +75,8 @@ class BKB(ArmsPolicy):
         arms = check_finite(domain, "BKB")
         self.horizon = check_horizon(horizon)
         self.kernel = check_kernel(kernel, arms)
-        self._assume(norm_bound, noise, delta, seed)
-        super().__init__(arms, arms.points, self.norm_bound, self.sub_gaussian, self.seed)
+        self._assume(Assumptions(self.kernel, norm_bound, noise, delta), seed)
+        super().__init__(arms, arms.points, self.norm_bound)
         self.alpha = check_alpha(alpha)
         self.accuracy = as_number(accuracy)
         if not 0 < self.accuracy < 1:

@@ -11,7 +11,6 @@ from partita.gp.linear import LinearPosterior, linear_features
 from partita.model.domains import Arms, Box, Grid
 from partita.model.noise import Noise, reach
 
-from .arms import Planned
 from .linear import LinearUCB
 
 #: Every arm is a combination of the spanner with coefficients of at most this size.
@@ -68,7 +67,7 @@ class ConfidenceBall(LinearUCB):
             linear_features(self._points, self.intercept)
         )
         self._rank = len(spanner)
-        self._data = Planned(LinearPosterior(self._features(self._points), 1.0))
+        self._model = LinearPosterior(self._features(self._points), 1.0)
 
     def _features(self, points: FloatArray) -> FloatArray:
         return linear_features(points, self.intercept) @ self._to_spanner

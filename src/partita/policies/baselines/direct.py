@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from heapq import heappop, heappush
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -11,7 +10,7 @@ from partita._checks import as_number, check_seed
 from partita.errors import InvalidInput
 from partita.model.domains import Arms, Box, Grid
 
-from .tree import ExactTreePolicy
+from .tree_policy import ExactTreePolicy, LeafHeaps
 
 #: Values of rectangles of one size that differ by no more than this, or this part of the largest
 #: value if that is below 1, are equal: symmetric points differ by rounding.
@@ -77,8 +76,8 @@ class DIRECT(ExactTreePolicy):
         self.epsilon = as_number(epsilon)
         if not 0 <= self.epsilon < math.inf:
             raise InvalidInput(f"epsilon={epsilon!r}: give a finite number of at least 0.")
-        #: By depth, which gives the size: (−value, rectangle); stale entries are passed over.
-        self._heaps: dict[int, list[tuple[float, int]]] = {}
+        #: Rectangles by depth, which gives the size.
+        self._leaves = LeafHeaps()
         self._open: dict[int, _Division] = {}
         #: The rectangle that waits for the value of a site.
         self._waiting: dict[int, int] = {}
@@ -101,8 +100,8 @@ class DIRECT(ExactTreePolicy):
     def _enter(self, node: int) -> None:
         self._note(self._tree.site[node])
         if node not in self._open and self._tree.divisible(node):
-            heap = self._heaps.setdefault(self._tree.depth[node], [])
-            heappush(heap, (-self._value(self._tree.site[node]), node))
+            value = self._value(self._tree.site[node])
+            self._leaves.push(self._tree.depth[node], value, node)
 
     def _note(self, site: int) -> None:
         """Keep the best value up to date with one that is new or changed."""
@@ -149,29 +148,23 @@ class DIRECT(ExactTreePolicy):
     def _corners(self) -> list[_Corner]:
         """The best rectangle of every size, the smallest size first."""
         corners = []
-        for depth in sorted(self._heaps, reverse=True):
-            heap = self._heaps[depth]
-            while heap and not self._current(*heap[0]):
-                heappop(heap)
-            if heap:
-                corners.append(_Corner(self._tree.size(depth), heap[0][0], depth))
-            else:
-                del self._heaps[depth]
+        for depth in self._leaves.depths:
+            leaf = self._leaves.top(depth, self._current)
+            if leaf is not None:
+                corners.append(_Corner(self._tree.size(depth), -leaf.value, depth))
         return corners
 
     def _take(self, depth: int) -> list[int]:
         """Take the best rectangle of a depth, and all that equal it."""
-        heap = self._heaps[depth]
-        most = heap[0][0] + TIE * min(1.0, self._largest)
+        best = leaf = self._leaves.top(depth, self._current)
         taken: dict[int, None] = {}
-        while heap and heap[0][0] <= most:
-            loss, node = heappop(heap)
-            if self._current(loss, node):
-                taken[node] = None
+        while best is not None and leaf is not None:
+            if leaf.value < best.value - TIE * min(1.0, self._largest):
+                break
+            self._leaves.pop(depth)
+            taken[leaf.node] = None
+            leaf = self._leaves.top(depth, self._current)
         return list(taken)
-
-    def _current(self, loss: float, node: int) -> bool:
-        return self._tree.first[node] < 0 and -loss == self._value(self._tree.site[node])
 
     # -- dividing ---------------------------------------------------------------------------------
 

@@ -11,12 +11,12 @@ from partita._checks import check_choice, check_delta, check_scale, check_seed
 from partita._types import Prediction
 from partita.errors import InvalidInput
 from partita.gp.gains import GreedyGain
+from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Grid
 from partita.model.kernels import Matern
-from partita.model.noise import Noise, reach, sub_gaussian_constant
+from partita.model.noise import Noise, SubGaussian, reach
 from partita.partition.engine import Engine
 from partita.partition.partition import one_cell
-from partita.partition.sites import tie_resolution
 from partita.partition.widths import BayesianWidth, SrinivasWidth, Width
 from partita.policies.base import check_finite, check_kernel
 from partita.policies.pi_gp_ucb import SMALLEST_ALPHA
@@ -66,7 +66,7 @@ class GPUCB(UCBPolicy):
         self.delta = check_delta(delta)
         self.seed = check_seed(seed)
         self.amplitude = check_scale("amplitude", amplitude)
-        deviation = check_scale("noise constant", sub_gaussian_constant(noise))
+        deviation = Assumptions(noise=noise).sub_gaussian
         width: Width
         if self.bound == "bayesian":
             self.guarantee = "bayesian"
@@ -86,12 +86,9 @@ class GPUCB(UCBPolicy):
                 )
             self.alpha = _regulariser(deviation)
             width = SrinivasWidth(size, self.delta, GreedyGain(self.kernel, arms, self.alpha))
-        self._engine = Engine(
-            one_cell(arms, kernel, self.alpha, self.seed),
-            width,
-            tie_resolution(size, deviation),
-            size,
-        )
+        self.assumptions = Assumptions(self.kernel, size, SubGaussian(deviation), self.delta)
+        partition = one_cell(arms, kernel, self.alpha, self.seed)
+        self._engine = Engine(partition, width, self.assumptions)
 
     def predict(self, X: npt.ArrayLike) -> Prediction:
         """Posterior and bounds at arms (n, d); deviations are those of f, amplitude and all."""

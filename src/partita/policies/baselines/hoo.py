@@ -10,10 +10,11 @@ import numpy as np
 from partita._checks import as_number, check_horizon, check_scale, check_seed
 from partita._types import FloatArray, IntArray, Recommendation
 from partita.errors import InvalidInput
+from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Box, Grid
-from partita.model.noise import Noise, sub_gaussian_constant
+from partita.model.noise import Noise
 
-from .tree import TreePolicy
+from .tree_policy import TreePolicy
 
 #: Keeps the choices independent of a test function or noise drawn under the same seed.
 STREAM = 5
@@ -76,7 +77,7 @@ class HOO(TreePolicy):
         super().__init__(domain, 2)
         self.horizon = None if horizon is None else check_horizon(horizon)
         self.noise = noise
-        self.sub_gaussian = check_scale("noise constant", sub_gaussian_constant(noise))
+        self.sub_gaussian = Assumptions(noise=noise).sub_gaussian
         self.seed = check_seed(seed)
         self.nu1 = check_scale("nu1", nu1)
         self.rho = 2.0 ** (-1 / domain.dim) if rho is None else as_number(rho)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from partita._checks import as_positive
 from partita.errors import InvalidInput
+from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Box, Grid
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
 from partita.partition.engine import Engine
 from partita.partition.lattice import whole
 from partita.partition.partition import one_cell
-from partita.partition.sites import tie_resolution
 from partita.partition.widths import SingleCellWidth
 from partita.policies.base import check_kernel
 from partita.policies.ucb import UCBPolicy
@@ -44,16 +44,13 @@ class IGPUCB(UCBPolicy):
     ) -> None:
         super().__init__(domain)
         self.kernel = check_kernel(kernel, domain)
-        self._assume(norm_bound, noise, delta, seed)
+        self._assume(Assumptions(self.kernel, norm_bound, noise, delta), seed)
         self.alpha = as_positive("alpha", alpha)
         if self.alpha < 1:
             raise InvalidInput(
                 f"alpha={alpha}: the width of IGP-UCB holds for alpha of at least 1 only."
             )
         lattice = whole(domain.dim, BOX_CANDIDATES) if isinstance(domain, Box) else None
-        self._engine = Engine(
-            one_cell(domain, kernel, self.alpha, self.seed, lattice),
-            SingleCellWidth(self.norm_bound, self.sub_gaussian, self.delta),
-            tie_resolution(self.norm_bound, self.sub_gaussian),
-            self.norm_bound,
-        )
+        partition = one_cell(domain, kernel, self.alpha, self.seed, lattice)
+        width = SingleCellWidth(*self.assumptions.constants)
+        self._engine = Engine(partition, width, self.assumptions)

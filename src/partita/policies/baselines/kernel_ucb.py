@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 from partita._checks import check_horizon, check_scale
+from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Grid
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
 from partita.partition.engine import Engine
 from partita.partition.partition import one_cell
-from partita.partition.sites import tie_resolution
 from partita.partition.widths import FixedWidth
 from partita.policies.base import check_finite, check_kernel
 from partita.policies.pi_gp_ucb import check_alpha
@@ -62,7 +62,7 @@ class KernelUCB(UCBPolicy):
         super().__init__(arms)
         self.horizon = check_horizon(horizon)
         self.kernel = check_kernel(kernel, arms)
-        self._assume(norm_bound, noise, delta, seed)
+        self._assume(Assumptions(self.kernel, norm_bound, noise, delta), seed)
         self.alpha = check_alpha(alpha)
         self.exploration = (
             math.sqrt(self.alpha) * self.norm_bound
@@ -70,9 +70,6 @@ class KernelUCB(UCBPolicy):
             if exploration is None
             else check_scale("exploration", exploration)
         )
-        self._engine = Engine(
-            one_cell(arms, kernel, self.alpha, self.seed),
-            FixedWidth(self.exploration / math.sqrt(self.alpha)),
-            tie_resolution(self.norm_bound, self.sub_gaussian),
-            self.norm_bound,
-        )
+        partition = one_cell(arms, kernel, self.alpha, self.seed)
+        width = FixedWidth(self.exploration / math.sqrt(self.alpha))
+        self._engine = Engine(partition, width, self.assumptions)

@@ -9,12 +9,14 @@ import numpy as np
 from partita._types import FloatArray, IntArray, Prediction
 from partita.errors import InvalidInput
 from partita.gp.linear import LinearPosterior, check_intercept, largest_norm, linear_features
+from partita.gp.planning import Planner
+from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Box, Grid
 from partita.model.noise import Noise
 from partita.partition import _loops
 from partita.policies.base import check_domain
 
-from .arms import ArmsPolicy, Planned
+from .arms import ArmsPolicy
 
 #: Boxes of more dimensions are refused: their 2^d corners are looked at one by one.
 MAX_BOX_DIM = 12
@@ -42,7 +44,7 @@ class LinearUCB(ArmsPolicy):
     Pending plays lower σ as if they had been observed and leave the rest (Desautels et al. 2014).
     """
 
-    _data: Planned[LinearPosterior]
+    _model: LinearPosterior
 
     def __init__(
         self,
@@ -54,13 +56,14 @@ class LinearUCB(ArmsPolicy):
         intercept: float,
     ) -> None:
         check_domain(domain)
-        self._assume(norm_bound, noise, delta, seed)
+        self._assume(Assumptions(None, norm_bound, noise, delta), seed)
         self.intercept = check_intercept(intercept)
         points = corners(domain) if isinstance(domain, Box) else domain.points
         self._largest = largest_norm(linear_features(points, self.intercept), points)
         #: Bound on |f|: |⟨θ, φ⟩| ≤ ‖θ‖‖φ‖.
         self._range = self.norm_bound * self._largest
-        super().__init__(domain, points, self._range, self.sub_gaussian, self.seed)
+        self._planner = Planner()
+        super().__init__(domain, points, self._range)
 
     @abstractmethod
     def _features(self, points: FloatArray) -> FloatArray:
@@ -72,27 +75,26 @@ class LinearUCB(ArmsPolicy):
 
     def _propose(self) -> tuple[int, FloatArray]:
         width = self._width(self._step())
-        mean, std = self._data.model.mean, self._data.std()
+        mean, std = self._model.mean, self._planner.std(self._model.std, self._model.plan)
         j = int(_loops.best_upper(mean, std, self._priority, width, self._resolution)[1])
-        self._data.add(j)
+        self._planner.add(j)
         return j, np.array(self._points[j])
 
     def _record(self, site: int, value: float, asked: bool) -> None:
-        model = self._data.model
         if site < len(self._points):
-            model.observe(site, value)
+            self._model.observe(site, value)
         else:
-            model.observe_at(self._features(self._at([site]))[0], value)
+            self._model.observe_at(self._features(self._at([site]))[0], value)
         if asked:
-            self._data.remove(site)
-        self._data.renew()
+            self._planner.remove(site)
+        self._planner.renew()
 
     def _record_many(self, sites: IntArray, values: FloatArray) -> None:
-        self._data.model.observe_many_at(self._features(self._at(sites.tolist())), values)
-        self._data.reset(self._pending_plays())
+        self._model.observe_many_at(self._features(self._at(sites.tolist())), values)
+        self._planner.reset(self._pending_plays())
 
     def _released(self, site: int) -> None:
-        self._data.remove(site)
+        self._planner.remove(site)
 
     def _at(self, sites: list[int]) -> FloatArray:
         """Points (n, d) of sites."""
@@ -103,12 +105,11 @@ class LinearUCB(ArmsPolicy):
     # -- bounds from told data --------------------------------------------------------------------
 
     def _bounds(self) -> Prediction:
-        model = self._data.model
-        return self._prediction(self._points, model.mean.copy(), model.std.copy())
+        return self._prediction(self._points, self._model.mean.copy(), self._model.std.copy())
 
     def _bounds_at(self, points: FloatArray) -> Prediction:
         if isinstance(self.domain, Box):
-            return self._prediction(points, *self._data.model.at(self._features(points)))
+            return self._prediction(points, *self._model.at(self._features(points)))
         return super()._bounds_at(points)
 
     def _prediction(self, points: FloatArray, mean: FloatArray, std: FloatArray) -> Prediction:

@@ -10,7 +10,6 @@ from partita.gp.linear import LinearPosterior, check_ridge, linear_features
 from partita.model.domains import Arms, Box, Grid
 from partita.model.noise import Noise
 
-from .arms import Planned
 from .linear import LinearUCB
 
 
@@ -60,12 +59,12 @@ class OFUL(LinearUCB):
         super().__init__(domain, norm_bound, noise, delta, seed, intercept)
         self.alpha = as_positive("alpha", alpha)
         check_ridge(self.alpha, self._largest)
-        self._data = Planned(LinearPosterior(self._features(self._points), self.alpha))
+        self._model = LinearPosterior(self._features(self._points), self.alpha)
 
     def _features(self, points: FloatArray) -> FloatArray:
         return linear_features(points, self.intercept)
 
     def _width(self, t: int) -> float:
         """r/√α, since σ = √α‖φ‖_{A⁻¹}; γ = ½ log det(A/α) is the logarithm of the ratio."""
-        root = math.sqrt(2.0 * (self._data.model.gain - math.log(self.delta)))
+        root = math.sqrt(2.0 * (self._model.gain - math.log(self.delta)))
         return self.sub_gaussian * root / math.sqrt(self.alpha) + self.norm_bound

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from heapq import heappop, heappush
 
 from partita._checks import as_positive, check_horizon, check_scale, check_seed
 from partita.model.domains import Arms, Box, Grid
 
-from .tree import ExactTreePolicy, check_whole
+from .tree_policy import ExactTreePolicy, Leaf, LeafHeaps, Sweep, check_whole
 
 
 class DOO(ExactTreePolicy):
@@ -51,21 +50,26 @@ class DOO(ExactTreePolicy):
         self.seed = check_seed(seed)
         self.constant = check_scale("constant", constant)
         self.exponent = as_positive("exponent", exponent)
-        #: (−bound, leaf, value) of leaves; an entry whose value is out of date is passed over.
-        self._heap: list[tuple[float, int, float]] = []
+        self._leaves = LeafHeaps()
 
     def _enter(self, node: int) -> None:
-        value = self._value(self._tree.site[node])
-        slack = self.constant * self._tree.radius(node) ** self.exponent
-        heappush(self._heap, (-(value + slack), node, value))
+        self._leaves.push(0, self._upper(node), node)
+
+    def _upper(self, node: int) -> float:
+        """The bound of a leaf."""
+        slack = self.constant * math.pow(self._tree.radius(node), self.exponent)
+        return self._value(self._tree.site[node]) + slack
+
+    def _current(self, leaf: Leaf) -> bool:
+        return self._tree.first[leaf.node] < 0 and leaf.value == self._upper(leaf.node)
 
     def _advance(self) -> bool:
-        while self._heap:
-            _, node, value = heappop(self._heap)
-            if self._tree.first[node] < 0 and value == self._value(self._tree.site[node]):
-                self._divide(node)
-                return True
-        return False
+        leaf = self._leaves.top(0, self._current)
+        if leaf is None:
+            return False
+        self._leaves.pop(0)
+        self._divide(leaf.node)
+        return True
 
 
 class SOO(ExactTreePolicy):
@@ -111,46 +115,29 @@ class SOO(ExactTreePolicy):
         self.h_max = (
             math.ceil(math.sqrt(self.horizon)) if h_max is None else check_whole("h_max", h_max, 1)
         )
-        #: By depth, (−value, leaf); an entry whose value is out of date is passed over.
-        self._heaps: list[list[tuple[float, int]]] = []
+        self._sweep = Sweep()
         #: Leaves that take part from the next sweep on.
         self._fresh: list[int] = []
-        self._depth = 0
-        self._best = -math.inf
 
     def _enter(self, node: int) -> None:
         self._fresh.append(node)
 
     def _advance(self) -> bool:
         """Go on with the sweep, and with another if this one ends, up to the next division."""
-        if self._sweep():
-            return True
-        self._begin_sweep()
-        return self._sweep()
+        leaf = self._sweep.next(self._current)
+        if leaf is None:
+            self._begin_sweep()
+            leaf = self._sweep.next(self._current)
+        if leaf is None:
+            return False
+        self._sweep.highest = leaf.value
+        self._divide(leaf.node)
+        return True
 
     def _begin_sweep(self) -> None:
         for node in self._fresh:
             depth = self._tree.depth[node]
             if depth <= self.h_max and self._tree.first[node] < 0:
-                while len(self._heaps) <= depth:
-                    self._heaps.append([])
-                heappush(self._heaps[depth], (-self._value(self._tree.site[node]), node))
+                self._sweep.push(depth, self._value(self._tree.site[node]), node)
         self._fresh.clear()
-        self._depth, self._best = 0, -math.inf
-
-    def _sweep(self) -> bool:
-        """Divide the next leaf of this sweep; False at its end."""
-        while self._depth < len(self._heaps):
-            heap = self._heaps[self._depth]
-            self._depth += 1
-            while heap and not self._current(*heap[0]):
-                heappop(heap)
-            if heap and -heap[0][0] >= self._best:
-                value, node = heappop(heap)
-                self._best = -value
-                self._divide(node)
-                return True
-        return False
-
-    def _current(self, entry: float, node: int) -> bool:
-        return self._tree.first[node] < 0 and -entry == self._value(self._tree.site[node])
+        self._sweep.begin()

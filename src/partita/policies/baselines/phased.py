@@ -35,18 +35,31 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
-from partita._checks import check_delta, check_horizon, check_scale, check_seed
+from partita._checks import as_positive, check_horizon
 from partita._types import FloatArray, IntArray, Prediction
+from partita.gp.planning import Planner
+from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Grid
-from partita.model.noise import Noise, sub_gaussian_constant
 
-from .arms import ArmsPolicy, Model, Planned
+from .arms import ArmsPolicy, Model
 
 #: The level of a play whose value enters none.
 NO_LEVEL = -1
+
+
+class _Level(NamedTuple):
+    """A level's model, which knows told data only, and the plays pending in it."""
+
+    model: Model
+    planner: Planner
+
+    def planned_std(self) -> FloatArray:
+        """Standard deviations (m,), pending plays counted."""
+        return self.planner.std(self.model.std, self.model.plan)
 
 
 class PhasedPolicy(ArmsPolicy):
@@ -68,33 +81,27 @@ class PhasedPolicy(ArmsPolicy):
         self,
         domain: Grid | Arms,
         horizon: int,
-        norm_bound: float,
-        noise: Noise,
-        delta: float,
+        assumptions: Assumptions,
         seed: int,
         alpha: float,
         prior_std: FloatArray,
     ) -> None:
-        """Check the settings; `norm_bound`, `alpha` and `prior_std` = √k(x, x), (m,), already are.
+        """Check the settings; `prior_std` = √k(x, x), (m,), already is.
 
         |f| ≤ B√k(x, x), so M is B times the largest of `prior_std`.
         """
         self.horizon = check_horizon(horizon)
-        self.norm_bound = norm_bound
-        self.noise = noise
-        self.sub_gaussian = check_scale("noise constant", sub_gaussian_constant(noise))
-        self.delta = check_delta(delta)
-        self.seed = check_seed(seed)
-        self.alpha = alpha
-        self._scale = norm_bound * float(prior_std.max())
-        super().__init__(domain, domain.points, self._scale, self.sub_gaussian, self.seed)
+        self._assume(assumptions, seed)
+        self.alpha = as_positive("alpha", alpha)
+        self._scale = self.norm_bound * float(prior_std.max())
+        super().__init__(domain, domain.points, self._scale)
         self._prior_std = prior_std
         count = max(1, math.ceil(math.log(self.horizon)))
         #: A level without data or pending plays has no model yet: it is the prior.
-        self._levels: list[Planned[Model] | None] = [None] * count
+        self._levels: list[_Level | None] = [None] * count
         bounds = 2.0 * self.horizon * domain.size * count
-        self._width = norm_bound + self.sub_gaussian * math.sqrt(
-            2.0 * (math.log(bounds) - math.log(self.delta)) / alpha
+        self._width = self.norm_bound + self.sub_gaussian * math.sqrt(
+            2.0 * (math.log(bounds) - math.log(self.delta)) / self.alpha
         )
         #: Active arms of the levels gone through so far, none where all are to be found afresh.
         self._active: list[IntArray] = [np.arange(domain.size)]
@@ -116,7 +123,7 @@ class PhasedPolicy(ArmsPolicy):
         arm, level = self._decision
         self._queues.setdefault(arm, []).append(level)
         if level != NO_LEVEL:
-            self._level(level).add(arm)
+            self._level(level).planner.add(arm)
             self._changed(level)
         return arm, np.array(self._points[arm])
 
@@ -126,7 +133,7 @@ class PhasedPolicy(ArmsPolicy):
             s = len(self._active) - 1
             active = self._active[s]
             level = self._levels[s]
-            std = self._prior_std if level is None else level.std()
+            std = self._prior_std if level is None else level.planned_std()
             widths = self._width * std[active]
             widest = self._steps(float(widths.max()))
             if widest <= self._steps(self._scale / math.sqrt(self.horizon)):
@@ -165,10 +172,10 @@ class PhasedPolicy(ArmsPolicy):
         self._decision = None
         del self._active[s + 1 :]
 
-    def _level(self, s: int) -> Planned[Model]:
+    def _level(self, s: int) -> _Level:
         level = self._levels[s]
         if level is None:
-            level = self._levels[s] = Planned(self._new_model())
+            level = self._levels[s] = _Level(self._new_model(), Planner())
         return level
 
     # -- data -------------------------------------------------------------------------------------
@@ -177,7 +184,7 @@ class PhasedPolicy(ArmsPolicy):
         s = self._take(site) if asked else 0
         if s != NO_LEVEL:
             self._level(s).model.observe(site, value)
-            self._level(s).renew()
+            self._level(s).planner.renew()
             self._changed(s)
 
     def _record_many(self, sites: IntArray, values: FloatArray) -> None:
@@ -191,7 +198,7 @@ class PhasedPolicy(ArmsPolicy):
         for s in np.unique(levels[levels != NO_LEVEL]).tolist():
             rows = levels == s
             self._level(s).model.observe_many(sites[rows], values[rows])
-            self._level(s).renew()
+            self._level(s).planner.renew()
             self._changed(s)
 
     def _released(self, site: int) -> None:
@@ -206,7 +213,7 @@ class PhasedPolicy(ArmsPolicy):
         if not queue:
             del self._queues[site]
         if s != NO_LEVEL:
-            self._level(s).remove(site)
+            self._level(s).planner.remove(site)
         return s
 
     # -- bounds from told data --------------------------------------------------------------------

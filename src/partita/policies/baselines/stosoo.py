@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from heapq import heappop, heappush
 
 import numpy as np
 
-from partita._checks import check_delta, check_horizon, check_scale, check_seed
+from partita._checks import check_delta, check_horizon, check_seed
 from partita._types import FloatArray, IntArray, Recommendation
+from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Box, Grid
-from partita.model.noise import Noise, sub_gaussian_constant
+from partita.model.noise import Noise
 
-from .tree import TreePolicy, check_whole
+from .tree_policy import Leaf, LeafHeaps, Sweep, TreePolicy, check_whole
 
 
 class StoSOO(TreePolicy):
@@ -73,7 +73,7 @@ class StoSOO(TreePolicy):
         super().__init__(domain, 3)
         self.horizon = n = check_horizon(horizon)
         self.noise = noise
-        self.sub_gaussian = check_scale("noise constant", sub_gaussian_constant(noise))
+        self.sub_gaussian = Assumptions(noise=noise).sub_gaussian
         self.delta = 1 / math.sqrt(n) if delta is None else check_delta(delta)
         self.seed = check_seed(seed)
         self.k = default_evaluations(n) if k is None else check_whole("k", k, 1)
@@ -81,17 +81,14 @@ class StoSOO(TreePolicy):
         self.h_max = default_depth if h_max is None else check_whole("h_max", h_max, 1)
         #: Half-width of the bounds for one evaluation.
         self._scale = 2 * self.sub_gaussian * math.sqrt(math.log(n * self.k / self.delta) / 2)
-        #: By depth, (−index, leaf); an entry whose index is out of date is passed over.
-        self._heaps: list[list[tuple[float, int]]] = []
-        #: The same for leaves that have their evaluations and are not divided, at any depth.
-        self._done_heap: list[tuple[float, int]] = []
+        self._sweep = Sweep()
+        #: Leaves that have their evaluations and are not divided.
         self._done: set[int] = set()
+        self._done_leaves = LeafHeaps()
         #: Pending plays of leaves.
         self._busy: dict[int, int] = {}
         #: Leaves that take part from the next sweep on.
         self._fresh = [0]
-        self._depth = 0
-        self._highest = -math.inf
         #: The deepest cells that were divided, or would have been.
         self._deepest: list[int] = []
 
@@ -128,18 +125,12 @@ class StoSOO(TreePolicy):
         """Go on with the sweep, and with others, to the next leaf to evaluate."""
         idle = False
         while True:
-            while self._depth < len(self._heaps):
-                heap = self._heaps[self._depth]
-                self._depth += 1
-                self._tidy(heap)
-                if not heap or -heap[0][0] < self._highest:
-                    continue
-                index, node = heappop(heap)
-                if self._plays(node) < self.k:
-                    return node
+            while (leaf := self._sweep.next(self._current)) is not None:
+                if self._plays(leaf.node) < self.k:
+                    return leaf.node
                 idle = False
-                self._highest = -index
-                self._close(node)
+                self._sweep.highest = leaf.value
+                self._close(leaf.node)
             if idle and not self._fresh:
                 return None
             idle = True
@@ -149,7 +140,7 @@ class StoSOO(TreePolicy):
         for node in self._fresh:
             self._push(node)
         self._fresh.clear()
-        self._depth, self._highest = 0, -math.inf
+        self._sweep.begin()
 
     def _close(self, node: int) -> None:
         """A leaf has its evaluations: divide it, or set it apart if it cannot be."""
@@ -168,9 +159,10 @@ class StoSOO(TreePolicy):
         """A leaf to replay when there is nothing else to do."""
         spent = {node: self._plays(node) + plays for node, plays in self._busy.items()}
         node = min(spent, key=lambda node: (spent[node], node), default=None)
-        self._tidy(self._done_heap)
-        if self._done_heap and (node is None or spent[node] >= self.k):
-            return heappop(self._done_heap)[1]
+        done = self._done_leaves.top(0, self._current_done)
+        if done is not None and (node is None or spent[node] >= self.k):
+            self._done_leaves.pop(0)
+            return done.node
         assert node is not None
         return node
 
@@ -190,36 +182,34 @@ class StoSOO(TreePolicy):
 
     def _push(self, node: int) -> None:
         """Let a leaf take part with its present index."""
-        depth = self._tree.depth[node]
-        while len(self._heaps) <= depth:
-            self._heaps.append([])
-        heap = self._done_heap if node in self._done else self._heaps[depth]
-        heappush(heap, (-self._index(node), node))
+        if node in self._done:
+            self._done_leaves.push(0, self._index(node), node)
+        else:
+            self._sweep.push(self._tree.depth[node], self._index(node), node)
 
-    def _tidy(self, heap: list[tuple[float, int]]) -> None:
-        """Drop entries on top that are out of date."""
-        while heap and not self._current(*heap[0], heap is self._done_heap):
-            heappop(heap)
+    def _current(self, leaf: Leaf) -> bool:
+        """Whether a leaf of a sweep is still one, free, with the same index."""
+        return leaf.node not in self._done and self._unchanged(leaf)
 
-    def _current(self, index: float, node: int, done: bool) -> bool:
-        """Whether an entry of a heap holds: the leaf is still one of its kind, free, unchanged."""
-        if node in self._busy or self._tree.first[node] >= 0 or done != (node in self._done):
+    def _current_done(self, leaf: Leaf) -> bool:
+        return leaf.node in self._done and self._unchanged(leaf)
+
+    def _unchanged(self, leaf: Leaf) -> bool:
+        if leaf.node in self._busy or self._tree.first[leaf.node] >= 0:
             return False
-        return -index == self._index(node)
+        return leaf.value == self._index(leaf.node)
 
     # -- bookkeeping ------------------------------------------------------------------------------
 
     def _record(self, site: int, value: float, asked: bool) -> None:
-        self._tree.sites.count[site] += 1
-        self._tree.sites.total[site] += value
+        self._tree.sites.add(site, value)
         if asked:
             self._released(site)
         else:
             self._changed(site)
 
     def _record_many(self, sites: IntArray, values: FloatArray) -> None:
-        np.add.at(self._tree.sites.count, sites, 1)
-        np.add.at(self._tree.sites.total, sites, values)
+        self._tree.sites.add_many(sites, values)
         pending = self._pending_plays()
         for site in dict.fromkeys(sites.tolist()):
             leaf = self._tree.leaf(site)

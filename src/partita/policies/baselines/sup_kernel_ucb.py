@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from partita._checks import as_positive, check_scale
 from partita._types import FloatArray, IntArray
-from partita.errors import NumericalError
-from partita.gp.posterior import DensePosterior, Plan, Prior
+from partita.gp.posterior import Plan, Prior, absorb
 from partita.gp.rows import new_posterior
+from partita.gp.warm import WarmCovariances
+from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Grid
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
-from partita.partition.partition import WARM_NUMBERS
 from partita.policies.base import check_finite, check_kernel
 
 from .arms import Model
@@ -62,16 +61,14 @@ class SupKernelUCB(PhasedPolicy):
     ) -> None:
         arms = check_finite(domain, "SupKernelUCB")
         self.kernel = check_kernel(kernel, arms)
-        bound = check_scale("norm_bound", norm_bound)
-        ridge = as_positive("alpha", alpha)
-        super().__init__(arms, horizon, bound, noise, delta, seed, ridge, np.ones(arms.size))
+        assumptions = Assumptions(self.kernel, norm_bound, noise, delta)
+        super().__init__(arms, horizon, assumptions, seed, alpha, np.ones(arms.size))
         self._prior = Prior(kernel, arms.unit_points / kernel.scales(arms.dim))
         self._shape = (arms.n,) * arms.dim if isinstance(arms, Grid) else None
-        #: All models, the last used last.
-        self._models: list[_KernelModel] = []
+        self._warm = WarmCovariances()
 
     def _new_model(self) -> Model:
-        return _KernelModel(self._prior, self.alpha, self._shape, self._models)
+        return _KernelModel(self._prior, self.alpha, self._shape, self._warm)
 
 
 class _KernelModel:
@@ -82,16 +79,15 @@ class _KernelModel:
         prior: Prior,
         alpha: float,
         shape: tuple[int, ...] | None,
-        models: list[_KernelModel],
+        warm: WarmCovariances,
     ) -> None:
-        """`models` are all that share the memory, to which this one is added."""
+        """`warm` are the covariances of all models, which share the memory."""
         self._prior = prior
+        self._warm = warm
         self._count = np.zeros(len(prior))
         self._total = np.zeros(len(prior))
         self._distinct = 0
         self._posterior = new_posterior(len(prior), alpha, shape)
-        self._models = models
-        models.append(self)
         self._refit()
 
     @property
@@ -109,14 +105,11 @@ class _KernelModel:
         self._distinct += not self._count[j]
         self._count[j] += 1
         self._total[j] += value
-        if self._posterior.wants_refit(self._distinct):
+        if absorb(self._posterior, j, value, self._distinct):
+            self._warm.use(self._posterior)
+        else:
             self._refit()
-            return
-        try:
-            self._posterior.observe(j, value)
-        except NumericalError:  # rounding, or too small an alpha: a fit from scratch tells
-            self._refit()
-        self._touch()
+            self._warm.trim()
 
     def observe_many(self, arms: IntArray, values: FloatArray) -> None:
         """Condition on values (n,) at arms (n,): one by one, or all at once if that is less."""
@@ -128,33 +121,19 @@ class _KernelModel:
         np.add.at(self._total, arms, values)
         self._distinct = int(np.count_nonzero(self._count))
         self._refit()
+        self._warm.trim()
 
     def plan(self) -> Plan:
         """A plan with no pending plays yet."""
-        if isinstance(self._posterior, DensePosterior) and self._posterior.cov is None:
+        if self._posterior.is_cold:
             self._refit()
-        self._touch()
-        return self._posterior.plan()
+        self._warm.use(self._posterior)
+        plan = self._posterior.plan()
+        self._warm.trim()
+        return plan
 
     def _refit(self) -> None:
         where = np.flatnonzero(self._count)
         counts = self._count[where]
         self._posterior.refit(self._prior, where, self._total[where] / counts, counts)
-        self._touch()
-
-    def _touch(self) -> None:
-        """Note that this model was used; past the limit, the covariances longest unused go."""
-        if self._models[-1] is not self:
-            self._models.remove(self)
-            self._models.append(self)
-        for model in self._models[:-1]:
-            if sum(other.numbers for other in self._models) <= WARM_NUMBERS:
-                break
-            if isinstance(model._posterior, DensePosterior):
-                model._posterior.cov = None
-
-    @property
-    def numbers(self) -> int:
-        """How many numbers its covariance keeps."""
-        cov = self._posterior.cov if isinstance(self._posterior, DensePosterior) else None
-        return 0 if cov is None else cov.size
+        self._warm.note(self._posterior)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from partita._checks import as_positive, check_scale
+from partita._checks import as_positive
 from partita.gp.linear import (
     LinearPosterior,
     check_intercept,
@@ -12,6 +12,7 @@ from partita.gp.linear import (
     largest_norm,
     linear_features,
 )
+from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Grid
 from partita.model.noise import Noise
 from partita.policies.base import check_finite
@@ -61,12 +62,12 @@ class SupLinUCB(PhasedPolicy):
     ) -> None:
         arms = check_finite(domain, "SupLinUCB")
         self.intercept = check_intercept(intercept)
-        bound = check_scale("norm_bound", norm_bound)
         ridge = as_positive("alpha", alpha)
         self._features = linear_features(arms.points, self.intercept)
         check_ridge(ridge, largest_norm(self._features, arms.points))
         norms = np.sqrt(np.einsum("ij,ij->i", self._features, self._features))
-        super().__init__(arms, horizon, bound, noise, delta, seed, ridge, norms)
+        assumptions = Assumptions(None, norm_bound, noise, delta)
+        super().__init__(arms, horizon, assumptions, seed, ridge, norms)
 
     def _new_model(self) -> Model:
         return LinearPosterior(self._features, self.alpha)

@@ -1,4 +1,4 @@
-"""The tree of cells that the hierarchical policies share, and what those policies have in common.
+"""The tree of cells that the hierarchical policies share.
 
 A *cell* is a box in the unit cube: coordinate i runs from c_i to c_i + 1 in units of p^(−k_i),
 with p = 2 or 3 parts to a division and k_i divisions of that side so far. Only a longest side is
@@ -14,20 +14,15 @@ whose half-open cell holds it, and children without arms are not made.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from array import array
-from collections import deque
 
 import numpy as np
 import numpy.typing as npt
 
-from partita._checks import as_number
-from partita._types import FloatArray, IntArray, Recommendation
-from partita.errors import InvalidInput
+from partita._types import FloatArray, IntArray
 from partita.model.domains import Arms, Box, Grid
 from partita.partition.cover import Geometry
 from partita.partition.sites import ArmSites, BoxSites
-from partita.policies.base import Policy
 
 #: Divisions of a side, at most, by the parts of a division: cells stay wide enough for floats.
 MAX_LEVEL = {2: 48, 3: 30}
@@ -266,116 +261,3 @@ def _finest_level(domain: Box, parts: int) -> int:
     side = domain.upper - domain.lower
     floats = float((side / np.spacing(np.maximum(-domain.lower, domain.upper))).min())
     return min(MAX_LEVEL[parts], int(math.log(floats / MIN_CELL_FLOATS) / math.log(parts)))
-
-
-# -- policies ------------------------------------------------------------------------------------
-
-
-class TreePolicy(Policy):
-    """A policy that divides the domain into ever smaller cells."""
-
-    def __init__(self, domain: Grid | Arms | Box, parts: int) -> None:
-        super().__init__(domain)
-        self._tree = Tree(self.domain, parts)
-
-    def _locate(self, points: FloatArray) -> IntArray:
-        return self._tree.locate(points)
-
-    def _unknown(self) -> Recommendation:
-        """The recommendation while nothing was told."""
-        return Recommendation(self._tree.x(0), 0.0, -math.inf, math.inf)
-
-
-class ExactTreePolicy(TreePolicy):
-    """A policy for values without noise: one evaluation of a representative settles its cell.
-
-    Values told again at the same point are averaged. A point told without being asked for counts as
-    the evaluation of a cell if it is exactly that cell's representative; elsewhere it is known to
-    `recommend` alone. An ask while points are pending goes on with what is known; if there is
-    nothing else to do, it replays the best point so far.
-    """
-
-    def __init__(self, domain: Grid | Arms | Box) -> None:
-        super().__init__(domain, 3)
-        self._queue = deque([self._tree.representative(0)])
-
-    def recommend(self) -> Recommendation:
-        """The point with the highest value told, or average of values."""
-        site = self._best_site()
-        if site is None:
-            return self._unknown()
-        return Recommendation(self._tree.sites.x(site), self._value(site), -math.inf, math.inf)
-
-    # -- what a concrete rule fills in ------------------------------------------------------------
-
-    @abstractmethod
-    def _advance(self) -> bool:
-        """Divide what is next by what is known; False if nothing can be divided now."""
-
-    @abstractmethod
-    def _enter(self, node: int) -> None:
-        """The value of a leaf became known, or changed."""
-
-    # -- the rest ---------------------------------------------------------------------------------
-
-    def _value(self, site: int) -> float:
-        """Average of the values told at a site."""
-        return float(self._tree.sites.total[site]) / int(self._tree.sites.count[site])
-
-    def _best_site(self) -> int | None:
-        sites = self._tree.sites
-        played = np.flatnonzero(sites.count)
-        if not len(played):
-            return None
-        return int(played[np.argmax(sites.total[played] / sites.count[played])])
-
-    def _divide(self, node: int) -> None:
-        """Divide a cell, and see to the values of its children."""
-        for child in self._tree.split(node):
-            site = self._tree.representative(child)
-            if self._tree.sites.count[site]:
-                self._enter(child)
-            else:
-                self._queue.append(site)
-
-    def _propose(self) -> tuple[int, FloatArray]:
-        self._watch_horizon()
-        while True:
-            while self._queue:
-                site = self._queue.popleft()
-                if not self._tree.sites.count[site]:  # nobody told it meanwhile
-                    return site, self._tree.sites.x(site)
-            if not self._advance():
-                break
-        best = self._best_site()
-        site = self._tree.representative(0) if best is None else best
-        return site, self._tree.sites.x(site)
-
-    def _record(self, site: int, value: float, asked: bool) -> None:
-        self._tree.sites.count[site] += 1
-        self._tree.sites.total[site] += value
-        self._valued(site)
-
-    def _record_many(self, sites: IntArray, values: FloatArray) -> None:
-        np.add.at(self._tree.sites.count, sites, 1)
-        np.add.at(self._tree.sites.total, sites, values)
-        for site in dict.fromkeys(sites.tolist()):
-            self._valued(site)
-
-    def _valued(self, site: int) -> None:
-        """A site's value became known, or changed."""
-        leaf = self._tree.leaf(site)
-        if self._tree.representative(leaf) == site:
-            self._enter(leaf)
-
-    def _released(self, site: int) -> None:
-        if not self._tree.sites.count[site]:
-            self._queue.appendleft(site)
-
-
-def check_whole(name: str, value: object, least: int) -> int:
-    """A whole number of at least `least`."""
-    number = as_number(value)
-    if not least <= number < math.inf or number != int(number):
-        raise InvalidInput(f"{name}={value!r}: give a whole number of at least {least}.")
-    return int(number)

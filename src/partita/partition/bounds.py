@@ -1,0 +1,224 @@
+"""Bounds on f from told data, never from pending plays: what every answer reads."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from partita._types import CellView, FloatArray, IntArray, Prediction, Recommendation
+from partita.errors import warn_theory
+
+from . import _loops
+from .cell import Cell
+from .cover import CellKey
+from .index import Table
+from .inherit import at_points, places_among
+from .partition import Partition
+from .scores import Scores
+from .sites import BoxSites
+from .widths import Width, width_of
+
+#: Standard deviations this close are the same: the first cell in order decides.
+SAME_STD = 1e-12
+
+
+class Bounds:
+    """Upper and lower bounds on f, the highest of each found without looking at all cells.
+
+    t is always the number of observations told, plus one.
+    """
+
+    def __init__(
+        self, partition: Partition, width: Width, resolution: float, norm_bound: float
+    ) -> None:
+        self._partition = partition
+        self._width = width
+        self._resolution = resolution
+        self._norm_bound = norm_bound
+        #: What rounding can take from a bound, or add to it.
+        self.rounding = 1.5 / resolution
+        self._uppers: Table[Cell] = Table(width, resolution)
+        self._lowers: Table[Cell] = Table(width, resolution, -1.0)
+        #: Cells that changed since they were entered into the tables.
+        self._changed: set[Cell] = set()
+        self._slacks: dict[int, float] = {}
+        self._ceiling = math.inf
+
+    # -- cells that come, change and go ---------------------------------------------------------
+
+    def note(self, cell: Cell) -> None:
+        """Note that a cell changed."""
+        self._changed.add(cell)
+
+    def forget(self, cell: Cell) -> None:
+        """Forget a cell that is gone."""
+        self._changed.discard(cell)
+        self._uppers.leave(cell)
+        self._lowers.leave(cell)
+
+    def note_ceiling(self, value: float) -> None:
+        """Keep an upper bound on max f, rounded, if it is the smallest so far."""
+        self._ceiling = min(self._ceiling, value + self.rounding)
+
+    def _enter_changed(self, t: int) -> None:
+        for cell in sorted(self._changed, key=lambda c: c.key):
+            level = cell.key[0]
+            told = self._partition.candidates.told(cell.layout)
+            priority = cell.layout.priority if told is None else cell.layout.priority[told]
+            upper, lower = (self._told_scores(cell, sign, told, t) for sign in (1.0, -1.0))
+            self._uppers.enter(cell, level, priority, upper, t, self.slack(level))
+            self._lowers.enter(cell, level, priority, lower, t)
+        self._changed.clear()
+
+    def _told_scores(self, cell: Cell, sign: float, told: IntArray | None, t: int) -> Scores:
+        """Scores whose index is the highest upper (sign 1) or lower bound (sign −1) in a cell."""
+        posterior, inherited = cell.posterior, cell.inherited
+        mean, std, gain = posterior.mean, posterior.std, posterior.gain
+        if inherited is not None:
+            mean = mean + sign * width_of(self._width, gain, cell.key[0], t) * std
+            mean = (
+                np.minimum(mean, inherited.ceiling)
+                if sign > 0
+                else np.maximum(mean, inherited.floor)
+            )
+            std = np.zeros(len(std))
+        return Scores(mean, std, gain) if told is None else Scores(mean[told], std[told], gain)
+
+    # -- answers ----------------------------------------------------------------------------------
+
+    def slack(self, level: int) -> float:
+        """How much f can exceed its values at the candidates of a cell; 0 on finite domains."""
+        slack = self._slacks.get(level)
+        if slack is None:
+            partition = self._partition
+            slack = 0.0
+            if partition.lattice is not None:
+                side = partition.geometry.side(level)
+                slack = partition.lattice.slack(partition.kernel, self._norm_bound, side)
+            self._slacks[level] = slack
+        return slack
+
+    def _fresh_levels(self) -> list[int]:
+        """Levels that have cells without data."""
+        fresh = self._partition.fresh
+        return [level for level in fresh.levels() if fresh.peek(level)]
+
+    def ceiling(self, t: int) -> float:
+        """Smallest upper bound on max f seen so far."""
+        self._enter_changed(t)
+        highest = max(
+            (width_of(self._width, 0.0, lv, t) + self.slack(lv) for lv in self._fresh_levels()),
+            default=-math.inf,
+        )
+        if len(self._uppers):
+            highest = max(highest, self._uppers.best(t).value + self.rounding)
+        self._ceiling = min(self._ceiling, highest)
+        return self._ceiling
+
+    def recommend(self, t: int) -> Recommendation:
+        """The candidate with the highest lower bound."""
+        self._enter_changed(t)
+        partition, sites = self._partition, self._partition.sites
+        widths = {level: width_of(self._width, 0.0, level, t) for level in self._fresh_levels()}
+        level = min(widths, key=lambda lv: widths[lv], default=None)
+        best = self._lowers.best(t) if len(self._lowers) else None
+        if best is not None and (level is None or best.value >= -widths[level]):
+            layout, j = best.entrant.layout, best.candidate
+            told = partition.candidates.told(layout)
+            j = j if told is None else int(told[j])
+            site, scaled = int(layout.sites[j]), partition.candidates.point(layout, j)
+        elif level is not None:
+            site = partition.candidates.first_site(partition.first_fresh(level).key)
+            scaled = sites.scaled[site]
+        else:
+            raise AssertionError("a policy has cells")
+        if isinstance(sites, BoxSites):
+            x = sites.x(site) if site >= 0 else sites.to_user(scaled[None, :])[0]
+            p = self.predict(scaled[None, :], t)
+        else:
+            x = sites.x(site)
+            p = self.predict(scaled[None, :], t, arms=np.array([site]))
+        return Recommendation(x, float(p.mean[0]), float(p.lower[0]), float(p.upper[0]))
+
+    def predict(self, scaled: FloatArray, t: int, arms: IntArray | None = None) -> Prediction:
+        """Posterior at scaled points (n, d), which are the arms `arms` (n,) on a finite domain.
+
+        Where a point lies in several cells its lower bound is the largest, its upper the smallest;
+        mean and standard deviation are those of the cell where the latter is least.
+        """
+        n = len(scaled)
+        best = Prediction(np.zeros(n), np.full(n, np.inf), np.full(n, -np.inf), np.full(n, np.inf))
+        groups: dict[CellKey, list[int]] = {}
+        for i, row in enumerate(scaled.tolist()):
+            for key in self._partition.keys_at(row):
+                groups.setdefault(key, []).append(i)
+        for key in sorted(groups):
+            rows = np.array(groups[key])
+            mean, std, lower, upper = self._predict_in(
+                key, scaled[rows], t, None if arms is None else arms[rows]
+            )
+            best.lower[rows] = np.maximum(best.lower[rows], lower)
+            best.upper[rows] = np.minimum(best.upper[rows], upper)
+            sharper = std < best.std[rows] - SAME_STD
+            best.mean[rows[sharper]] = mean[sharper]
+            best.std[rows[sharper]] = std[sharper]
+        if bool((best.lower > best.upper + self.rounding).any()):
+            warn_contradiction()
+        return best
+
+    def _predict_in(
+        self, key: CellKey, scaled: FloatArray, t: int, arms: IntArray | None
+    ) -> Prediction:
+        """Posterior and bounds of one cell at scaled points (n, d) inside it."""
+        cell = self._partition.leaves.get(key)
+        gain, mean, std = 0.0, np.zeros(len(scaled)), np.ones(len(scaled))
+        numbers = None
+        if cell is not None and arms is not None:
+            numbers = np.searchsorted(cell.layout.sites, arms)
+        if cell is not None and cell.count:
+            gain = cell.posterior.gain
+            if numbers is None:
+                mean, std, _ = at_points(self._partition, cell, scaled)
+            else:
+                mean, std = cell.posterior.mean[numbers], cell.posterior.std[numbers]
+        reach = width_of(self._width, gain, key[0], t) * std
+        lower, upper = mean - reach, mean + reach
+        if cell is not None and cell.inherited is not None:
+            ceiling, floor = cell.inherited
+            if numbers is None:
+                numbers = places_among(scaled, self._partition.candidates.points(cell.layout))
+            upper = np.where(numbers >= 0, np.minimum(upper, ceiling[numbers]), upper)
+            lower = np.where(numbers >= 0, np.maximum(lower, floor[numbers]), lower)
+        return Prediction(mean, std, lower, upper)
+
+    def cover(self, t: int, index_slack: bool) -> tuple[CellView, ...]:
+        """Every cell of the present cover; with `index_slack` the slack is part of its index."""
+        return tuple(
+            self._view(key, t, index_slack) for key in sorted(self._partition.cover_keys())
+        )
+
+    def _view(self, key: CellKey, t: int, index_slack: bool) -> CellView:
+        partition, level = self._partition, key[0]
+        cell = partition.leaves.get(key)
+        gain, count = (cell.posterior.gain, cell.count) if cell else (0.0, 0)
+        width = width_of(self._width, gain, level, t)
+        if cell is not None:
+            told = partition.candidates.told(cell.layout)
+            mean, std, _ = self._told_scores(cell, 1.0, told, t)
+            index = _loops.best_upper(mean, std, cell.layout.priority, width, self._resolution)[0]
+        else:
+            index = width if partition.fresh.has(key) else -math.inf
+        if index_slack:
+            index += self.slack(level)
+        lower, side = partition.geometry.lower(key), partition.geometry.side(level)
+        return CellView(lower, side, level, count, gain, width, index)
+
+
+def warn_contradiction() -> None:
+    """Say that the data contradict the norm bound or the noise constant."""
+    warn_theory(
+        "a lower bound on f exceeds an upper one: norm_bound or the noise constant is too small "
+        "for this function, so the bounds do not hold. Give larger ones. (With both right this "
+        "happens with probability delta at most.)"
+    )
