@@ -527,7 +527,7 @@ def test_points_in_place_of_risky_ones_are_pending_too():
 
     def f(x):
         running.append(len(run.pending))
-        known.append(run.optimizer.n_pending >= run.optimizer.policy.pending >= len(run.pending))
+        known.append(run.player.n_pending >= run.player.policy.pending >= len(run.pending))
         return hill(x) if x[0] < 0.5 else np.nan
 
     def spy(self, *given):

@@ -206,8 +206,8 @@ def test_trials_asked_for_by_others_are_left_to_them(path):
     """By a script, or by a run that is still under way."""
     study = Study.open(path, PLANE, policy="uniform")
     mine = study.ask()
-    with study.running():
-        theirs = study.ask()
+    with study.running() as other:
+        theirs = other.ask()
         pt.minimize(value, PLANE, n_evals=4, study=path)
         assert sorted(study.trials.pending.numbers) == [mine.number, theirs.number]
     # Now that run has ended without telling.

@@ -9,6 +9,7 @@ import pytest
 
 import partita as pt
 from partita.errors import InvalidInput
+from partita.model.assumptions import Assumptions
 from partita.policies import feasible as _feasible
 from partita.policies import registry
 from partita.policies.calibrated import calibrated_ucb
@@ -106,8 +107,8 @@ def test_policies_play_it_or_say_what_does(name):
 
     def build():
         return construct(
-            make, mixed(), horizon=100, kernel=pt.Matern(), norm_bound=1.0,
-            noise=pt.Gaussian(0.1), seed=0, settings=method.settings,
+            make, mixed(), Assumptions(pt.Matern(), 1.0, pt.Gaussian(0.1)),
+            horizon=100, seed=0, settings=method.settings,
         )  # fmt: skip
 
     if make in POLICIES:

@@ -13,7 +13,7 @@ import pytest
 import partita as pt
 from partita.errors import InvalidInput, NotPending
 from partita.optimize.making import domain_of
-from partita.optimize.optimizer import as_value
+from partita.optimize.values import as_value
 from partita.space import as_space
 
 BOX = [(0, 1), (-2, 3)]

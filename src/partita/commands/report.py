@@ -52,7 +52,7 @@ def summary(study: Study) -> dict[str, Any]:
         for c in checkpoints(study)
     ]
     asked = dict(
-        study._store.rows(
+        study.rows(
             "SELECT trial, max(time) FROM events WHERE kind IN ('ask', 'expect') GROUP BY trial"
         )
         if len(trials.pending)
@@ -99,8 +99,8 @@ def best_candidates(study: Study) -> list[dict[str, Any]]:
 
 def checkpoints(study: Study) -> list[Checkpoint]:
     """What was known after so many values, and what is known now."""
-    start = study._store.rows("SELECT coalesce(min(time), 0) FROM events")[0][0]
-    notes = [note._replace(seconds=note.seconds - start) for note in study._notes()]
+    start = study.rows("SELECT coalesce(min(time), 0) FROM events")[0][0]
+    notes = [note._replace(seconds=note.seconds - start) for note in study.notes()]
     told = study.n_told
     if told and (not notes or notes[-1].evaluations < told):
         best = study.recommend()

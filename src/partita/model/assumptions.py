@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from .kernels import Matern
 from .noise import Noise
@@ -10,7 +11,7 @@ from .noise import Noise
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What a policy is told of the function that it optimises; None for what it must learn.
+    """What a policy is told of the function that it optimises; None for what it is not told.
 
     Attributes
     ----------
@@ -21,15 +22,24 @@ class Assumptions:
     noise
         The noise of the values.
     delta
-        Probability that a bound may fail.
+        Probability that a bound may fail. If it is None, a policy uses its own default.
     """
 
     kernel: Matern | None = None
     norm_bound: float | None = None
     noise: Noise | None = None
-    delta: float = 0.1
+    delta: float | None = None
 
     @property
     def complete(self) -> bool:
         """Whether nothing has to be learned, so that bounds can be proven."""
         return None not in (self.kernel, self.norm_bound, self.noise)
+
+    def keywords(self) -> dict[str, Any]:
+        """The four by the names that signatures have for them."""
+        return {
+            "kernel": self.kernel,
+            "norm_bound": self.norm_bound,
+            "noise": self.noise,
+            "delta": self.delta,
+        }

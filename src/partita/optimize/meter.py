@@ -8,7 +8,8 @@ from typing import TextIO
 
 from partita._status import StatusLine, bar, duration
 
-from .optimizer import Optimizer, Suggestion
+from .optimizer import Suggestion
+from .player import Player
 
 #: Seconds between two drawings.
 EVERY = 0.1
@@ -24,14 +25,14 @@ class Meter:
 
     def __init__(
         self,
-        optimizer: Optimizer,
+        player: Player,
         n_evals: int | None,
         max_seconds: float | None,
         shown: bool | None = None,
         stream: TextIO | None = None,
     ) -> None:
         self._line = StatusLine(stream, shown)
-        self._optimizer = optimizer
+        self._player = player
         self._n_evals, self._max_seconds = n_evals, max_seconds
         self._start = self._next = time.monotonic()
         self._next_known = self._start
@@ -59,7 +60,7 @@ class Meter:
             return
         self._next = now + EVERY
         if now >= self._next_known and done:
-            self.know(self._optimizer.recommend(), self._optimizer.certificate())
+            self.know(self._player.recommend(), self._player.certificate())
             spent = time.monotonic() - now
             self._next_known = now + max(5 * EVERY, spent / SHARE)
         self._line.write(self._text(done, failed, now - self._start))

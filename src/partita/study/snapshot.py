@@ -36,7 +36,7 @@ WRITTEN_BY = (
 )
 
 #: Modules of ours whose classes a state may hold, and rooms all of whose modules may.
-_MODULES = ("optimize.optimizer", "optimize.trials")
+_MODULES = ("optimize.game", "optimize.optimizer", "optimize.trials")
 _ROOMS = ("gp", "model", "partition", "policies", "space")
 _OTHERS = frozenset(
     {

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from partita._types import FloatArray
+from partita.model.assumptions import Assumptions
 from partita.model.domains import Box
 from partita.policies.construct import construct, name_of
 
@@ -85,11 +86,8 @@ class Case:
         return construct(
             self.make,
             problem.domain,
+            Assumptions(KERNEL, problem.norm_bound, problem.noise_model, DELTA),
             horizon=horizon,
-            kernel=KERNEL,
-            norm_bound=problem.norm_bound,
-            noise=problem.noise_model,
-            delta=DELTA,
             seed=seed,
         )
 
