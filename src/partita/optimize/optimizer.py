@@ -179,13 +179,14 @@ class Optimizer:
             raise InvalidInput(
                 f"{verb}({trial!r}, ...): give the trial that ask() returned, or its number"
             )
-        number, last = int(given), len(self.game.ledger) - 1
+        ledger = self.game.ledger
+        number, last = int(given), len(ledger) - 1
         if not 0 <= number <= last:
             range_text = f"they go from 0 to {last}" if last >= 0 else "nothing has been asked yet"
             raise NotPending(f"{verb}({number}): there is no trial of this number, {range_text}")
         if isinstance(trial, Trial):
             self._check_origin(trial, verb)
-        state = self.game.ledger.state(number)
+        state = ledger.state(number)
         if state != PENDING and number not in also:
             what = "was told already" if state == FINISHED else "was cancelled"
             raise Settled(
@@ -196,10 +197,11 @@ class Optimizer:
 
     def _check_origin(self, trial: Trial, verb: str) -> None:
         """Refuse a trial of another optimizer, which has the same numbers for other points."""
-        unit = self.game.ledger.unit(trial.number)
+        ledger = self.game.ledger
         if trial._origin is not None:
-            ours = trial._origin == (self.space.mark, unit.tobytes())
+            ours = trial._origin == (self.space.mark, ledger.mark(trial.number))
         else:  # made by hand
+            unit = ledger.unit(trial.number)
             ours = float(np.abs(self.space.encode(trial.params) - unit).max()) <= SAME_POINT
         if not ours:
             raise InvalidInput(

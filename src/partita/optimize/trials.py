@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, overload
@@ -58,7 +59,13 @@ class Ledger:
 
     def unit(self, number: int) -> FloatArray:
         """The point (D,) of a trial, as it was appended."""
-        return np.array(self._units[number])
+        unit: FloatArray = self._units[number].copy()
+        return unit
+
+    def mark(self, number: int) -> bytes:
+        """The bytes of the point of a trial, to compare it with another."""
+        word: bytes = self._units[number].tobytes()
+        return word
 
     def state(self, number: int) -> int:
         """The state of a trial."""
@@ -130,6 +137,7 @@ class Trials(Sequence[Record]):
     def __getitem__(self, place: int | slice) -> Record | Trials:
         if isinstance(place, slice):
             return self._rows(place)
+        place = operator.index(place)
         code = int(self.codes[place])
         return Record(
             int(self.numbers[place]),

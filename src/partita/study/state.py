@@ -190,7 +190,7 @@ class State:
         elif kind == Kind.ADD:
             self._check_allowed(number, unit)
             game.add(unit, as_value(event.value))
-        elif game.ledger.unit(game.ask()).tobytes() != unit.tobytes():
+        elif game.ledger.mark(game.ask()) != unit.tobytes():
             self._check_allowed(number, unit)
             game.move(number, unit)
             if not self.differing:
