@@ -72,7 +72,7 @@ def test_a_first_point_is_evaluated_once_however_often_it_resumes(path):
 @pytest.mark.parametrize("name", ["sqlite:///tune.db", ":memory:"])
 def test_what_is_no_file_is_refused(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(StudyError, match="is no file: give the name of one"):
+    with pytest.raises(StudyError, match="is not a file: give the name of one"):
         pt.minimize(lambda x: 1.0, [(0, 1)], n_evals=5, study=name)
     assert not list(tmp_path.iterdir())
 

@@ -51,7 +51,7 @@ def maximize(
         A list of (low, high) pairs, or a dict of named parameters: `(low, high)`, with "log",
         "int" or a step if need be, a list of choices, or `bool`. See `partita.space.as_space`.
     n_evals
-        Stop after so many evaluations that gave a value. At least one of the next three, this one
+        Stop after this many evaluations that gave a value. At least one of the next three, this one
         or `callback` must be given.
     max_seconds
         Stop when the time is up. An evaluation made here ends first; one in a worker is left.

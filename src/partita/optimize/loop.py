@@ -261,7 +261,7 @@ class Run:
         return Stop(BROKEN, False, f"The executor failed: {error_text(error)}.")
 
     def checkpoint(self) -> None:
-        """Remember what is known now."""
+        """Remember the answer of this moment."""
         best = self.player.recommend()
         certificate = self.player.certificate()
         self.checkpoints.append(

@@ -22,7 +22,7 @@ from partita.policies.base import Policy
 from partita.policies.construct import construct, name_of
 from partita.space import Space
 
-#: A finite space of at most so many feasible points is played as a list of them.
+#: A finite space of at most this many feasible points is played as a list of them.
 MOST_ARMS = 10_000
 #: A constraint is tried on every point of a finite space of at most this size, in chunks.
 MOST_TRIED, CHUNK = 20_000, 1000
@@ -57,15 +57,15 @@ def domain_of(space: Space) -> Grid | Arms | Box | Mixed:
 def _feasible(space: Space, most: int) -> FloatArray | None:
     """All feasible points of a finite space, (n, D), or None if they are more than `most`."""
     points = space.grid()
-    found: list[FloatArray] = []
+    kept: list[FloatArray] = []
     number = 0
     for start in range(0, len(points), CHUNK):  # a constraint may be slow: no more than needed
         chunk = points[start : start + CHUNK]
-        found.append(chunk[space.feasible(chunk)])
-        number += len(found[-1])
+        kept.append(chunk[space.feasible(chunk)])
+        number += len(kept[-1])
         if number > most:
             return None
-    return np.concatenate(found)
+    return np.concatenate(kept)
 
 
 def check_lengthscales(kernel: object, space: Space) -> None:

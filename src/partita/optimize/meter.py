@@ -1,4 +1,4 @@
-"""The progress bar of a run: how far it is, and what is known so far."""
+"""The progress bar of a run: how far it is, and the answer so far."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .player import Player
 
 #: Seconds between two drawings.
 EVERY = 0.1
-#: What is known is asked for anew so seldom that it takes at most this part of the time.
+#: The answer is asked for anew so seldom that it takes at most this part of the time.
 SHARE = 0.05
 
 
@@ -44,7 +44,7 @@ class Meter:
         return self._line.shown
 
     def know(self, best: Suggestion, certificate: float) -> None:
-        """What is known, found out anyway."""
+        """Show this answer from now on."""
         if self._line.shown:
             reach = max(best.upper - best.mean, best.mean - best.lower)
             self._known = f"best {best.mean:.4g} ± {reach:.2g}"
@@ -52,7 +52,7 @@ class Meter:
                 self._known += f"  certificate {certificate:.2g}"
 
     def show(self, done: int, failed: int) -> None:
-        """So many evaluations are done, and so many failed: drawn now and then."""
+        """Draw the numbers of evaluations that are done and that failed, if a drawing is due."""
         if not self._line.shown:
             return
         now = time.monotonic()

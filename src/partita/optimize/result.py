@@ -152,7 +152,7 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
         if "history" not in self:  # made by hand, or by a copy of SciPy's
             return str(super().__repr__())
         failed = f", {self.nfail:,} failed" if self.nfail else ""
-        known = "no other point is better by more" if self.certificate < math.inf else "not known"
+        says = "no other point is better by more" if self.certificate < math.inf else "not known"
         rows = [
             ("message", str(self.message)),
             ("success", f"{self.success} (status {self.status})"),
@@ -160,7 +160,7 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
             ("fun", f"{number(self.fun)} (posterior mean, {self.direction}d)"),
             ("lower", number(self.lower)),
             ("upper", number(self.upper)),
-            ("certificate", f"{number(self.certificate)} ({known})"),
+            ("certificate", f"{number(self.certificate)} ({says})"),
             ("guarantee", str(self.guarantee)),
             ("nfev", f"{self.nfev:,}{failed}"),
             ("seconds", duration(self.seconds)),

@@ -21,8 +21,8 @@ from .settings import Settings
 from .state import State
 from .store import Store
 
-#: A snapshot is due once the events since the last took so many seconds, and one for so many bytes
-#: that it has: so its cost stays a small part, and what must be replayed short.
+#: A snapshot is due once there are SNAPSHOT_EVENTS since the last that took SNAPSHOT_AFTER seconds,
+#: and a second for each SNAPSHOT_BYTES of it: its cost stays a small part, the replay short.
 SNAPSHOT_AFTER, SNAPSHOT_BYTES, SNAPSHOT_EVENTS = 1.0, 2_500_000, 100
 
 
@@ -138,10 +138,10 @@ class Replica:
 
     def _note(self, state: State) -> None:
         """Write down the answer, if the state has looked just now. Within a transaction."""
-        known = state.known
-        if known is not None and known.told == state.optimizer.n_told:
+        answer = state.answer
+        if answer is not None and answer.told == state.optimizer.n_told:
             query = "INSERT OR IGNORE INTO progress VALUES (?, ?, ?, ?, ?, ?)"
-            self.store.rows(query, (known.told, time.time(), *known[1:]))
+            self.store.rows(query, (answer.told, time.time(), *answer[1:]))
 
     # -- snapshots -----------------------------------------------------------------------------
 
@@ -151,9 +151,9 @@ class Replica:
         last = self.store.rows("SELECT coalesce(max(seq), 0) FROM events")[0][0]
         query = "SELECT seq, written_by, digest, state FROM snapshot"
         for seq, written_by, digest, data in self.store.rows(query):
-            found = snapshot.read(data, digest, written_by, fresh.optimizer.space)
-            if found is not None and found.seq == seq <= last:
-                return found
+            stored = snapshot.read(data, digest, written_by, fresh.optimizer.space)
+            if stored is not None and stored.seq == seq <= last:
+                return stored
         return fresh
 
     def _snapshot(self, state: State) -> None:

@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 FIRST_LOOK, LOOK_FACTOR = 20, 2
 
 
-class Known(NamedTuple):
+class Answer(NamedTuple):
     """The answer after `told` values, and how much better any other point could be."""
 
     told: int
@@ -65,7 +65,7 @@ class State:
         Trials that expired and were not told since.
     differing
         Asks whose replay chose another point than the log has.
-    known
+    answer
         The answer when the state looked last. It does so at the same moments whenever the log is
         replayed, since policies may remember the best bound they have seen.
     """
@@ -77,7 +77,7 @@ class State:
         self.owners: dict[int, int] = {}
         self.expired: set[int] = set()
         self.differing = 0
-        self.known: Known | None = None
+        self.answer: Answer | None = None
 
     @property
     def game(self) -> Game:
@@ -157,7 +157,7 @@ class State:
         if mark == told:
             with suppress(NumericalError):
                 best = self.optimizer.recommend()
-                self.known = Known(told, *best[2:], self.optimizer.certificate())
+                self.answer = Answer(told, *best[2:], self.optimizer.certificate())
 
     # -- events of the log ---------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 #: No database is shorter. SQLite takes such a file for an empty one, and would write over it.
 SMALLEST = 512
-#: A lock is waited for in turns of so many seconds, between which Ctrl-C is heard.
+#: A lock is waited for in turns of this many seconds, between which Ctrl-C is heard.
 TURN = 0.25
 #: Pages after which a process moves the write-ahead log into the file, which waits for the disk:
 #: rarely, for the mean cost of a change. Bytes that the log keeps on the disk once that is done.
@@ -73,7 +73,7 @@ class Store:
             db.close()
 
     def create(self, meta: Mapping[str, str]) -> bool:
-        """Make the file a study unless it is one; whether this call did."""
+        """Make the file a study unless it is one, and return whether this call did."""
         db = self._connect(create=True)
         try:
             if not self._is_new(db):
@@ -135,7 +135,7 @@ class Store:
                 "space or by `partita create`"
             )
         if str(self.path).startswith(("sqlite:", ":memory:")):
-            raise StudyError(f"{self.path} is no file: give the name of one, such as tune.db")
+            raise StudyError(f"{self.path} is not a file: give the name of one, such as tune.db")
         if self.path.is_dir():
             raise StudyError(f"{self.path} is a folder: give the name of a file, such as tune.db")
         if 0 < _size(self.path) < SMALLEST:
@@ -183,7 +183,7 @@ class Store:
         return not tables and not db.execute("PRAGMA application_id").fetchone()[0]
 
     def _check(self, db: sqlite3.Connection) -> None:
-        """Refuse what is no study, or one of another format; nothing is written."""
+        """Refuse what is not a study, or one of another format; nothing is written."""
         if self._is_new(db):
             raise StudyError(
                 f"{self.path} is empty, no study has been begun in it: give a space to begin one"
@@ -232,13 +232,11 @@ class Store:
     def events(self, after: int) -> Iterator[Event]:
         """The log after an event, in order."""
         while True:
-            found = self.rows(
-                "SELECT * FROM events WHERE seq > ? ORDER BY seq LIMIT 5000", (after,)
-            )
-            yield from map(Event._make, found)
-            if len(found) < 5000:
+            rows = self.rows("SELECT * FROM events WHERE seq > ? ORDER BY seq LIMIT 5000", (after,))
+            yield from map(Event._make, rows)
+            if len(rows) < 5000:
                 return
-            after = found[-1][0]
+            after = rows[-1][0]
 
     @contextlib.contextmanager
     def transaction(self, size: int = 0) -> Iterator[sqlite3.Connection]:

@@ -146,8 +146,9 @@ class Study:
 
     def check(self, space: Any = None, **settings: Any) -> None:
         """Refuse a space, or settings of `open`, that differ from those of the study."""
-        known = {"feasible": self._replica.feasible, "policy": self._replica.policy}
-        _check_same(self.settings, {**known, "space": space, **_given(settings)}, self.path)
+        given = {name: value for name, value in settings.items() if value is not None}
+        functions = {"feasible": self._replica.feasible, "policy": self._replica.policy}
+        _check_same(self.settings, {**functions, "space": space, **given}, self.path)
 
     # -- asking and telling --------------------------------------------------------------------
 
@@ -266,12 +267,12 @@ class Study:
         return self._read(Optimizer.certificate)
 
     def predict(self, params: Sequence[Any] | FloatArray) -> Prediction:
-        """What is known of the function at n points: mean, std, lower, upper, each (n,)."""
+        """The posterior of the function at n points: mean, std, lower, upper, each (n,)."""
         return self._read(lambda optimizer: optimizer.predict(params))
 
     @property
     def trials(self) -> Trials:
-        """All trials so far: a table of numbers, parameters, values and states."""
+        """All trials so far: a sequence of records, with numbers, values and states as arrays."""
         return self._read(lambda optimizer: optimizer.trials)
 
     @property
@@ -372,10 +373,6 @@ def _reopened(
     return Study.open(
         path, feasible=feasible, policy=policy, durability=durability, timeout=timeout
     )
-
-
-def _given(settings: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _check_same(settings: Settings, given: dict[str, Any], path: Path) -> None:

@@ -110,14 +110,14 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
     ) -> bool:
         """Take what the Tuner knows: metric, mode, space, number of samples."""
         _check_metric(metric or self._metric, mode or self._mode)
-        found = from_config(config, self._feasible)
-        if found is not None and self._tune_space is not None and found != self._tune_space:
+        space = from_config(config, self._feasible)
+        if space is not None and self._tune_space is not None and space != self._tune_space:
             return False  # Tune says that there are two spaces
         self._check_same("mode", mode, self._mode)
         self._check_same("metric", metric, self._metric)
         self._metric, self._mode = metric or self._metric, mode or self._mode
-        if found is not None:
-            self._tune_space = found
+        if space is not None:
+            self._tune_space = space
         samples = spec.get("num_samples")
         if self._planned is None and isinstance(samples, int) and samples > 0:
             self._planned = samples
@@ -203,7 +203,7 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
             raise
         except Exception as error:  # whatever damaged files do to pickle
             raise InvalidInput(
-                f"{checkpoint_path} is no file that PartitaSearch.save wrote, or it is damaged "
+                f"{checkpoint_path} is not a file that PartitaSearch.save wrote, or it is damaged "
                 f"({type(error).__name__}: {error})"
             ) from error
         if form != FORMAT:
@@ -287,7 +287,7 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
             return None
 
     def _take(self, trial_id: str, value: float, result: Mapping[str, Any]) -> bool:
-        """Learn a value; whether that was possible."""
+        """Learn a value, and return whether that was possible."""
         trial = self._running.get(trial_id)
         try:
             if trial is None:
@@ -381,15 +381,15 @@ def _check_feasible(feasible: Any) -> Any:
 def _check_first(
     points: Sequence[Mapping[str, Any]] | None, values: Sequence[float] | None
 ) -> list[tuple[Mapping[str, Any], float | None]]:
-    known = list(points or [])
-    for point in known:
+    given = list(points or [])
+    for point in given:
         if not isinstance(point, Mapping):
-            raise InvalidInput(f"points_to_evaluate: {point!r} is no configuration, give dicts")
+            raise InvalidInput(f"points_to_evaluate: {point!r} is not a configuration, give dicts")
     if values is None:
-        return [(point, None) for point in known]
-    if len(values) != len(known):
+        return [(point, None) for point in given]
+    if len(values) != len(given):
         raise InvalidInput(
-            f"evaluated_rewards has {len(values)} values for {len(known)} points_to_evaluate: "
+            f"evaluated_rewards has {len(values)} values for {len(given)} points_to_evaluate: "
             "give one each"
         )
-    return [(point, as_value(value)) for point, value in zip(known, values, strict=True)]
+    return [(point, as_value(value)) for point, value in zip(given, values, strict=True)]
