@@ -138,38 +138,15 @@ def test_changing_a_trial_changes_nothing(space):
     assert optimizer.policy.pending == 0
 
 
-def test_the_table_of_trials():
-    optimizer = pt.Optimizer(MIXED)
-    asked = play(optimizer, 40)
-    for trial in asked[:3]:
-        optimizer.add(trial.params, 0.5)
-    last = optimizer.ask()
-    table = optimizer.trials
-    assert len(table) == 44
-    assert table.params[:40] == [trial.params for trial in asked]
-    assert table.finished.numbers.tolist() == list(range(43))
-    assert table.pending.params == [last.params]
-    assert len(table.failed) == 0
-    assert table.failed.params == []
-    assert repr(table) == "Trials(43 finished, 0 failed, 1 pending)"
-    optimizer.tell(last, 1.0)
-    assert len(table.pending) == 1  # as it stood
-    empty = pt.Optimizer(BOX).trials
-    assert empty.params.shape == (0, 2)
+HALVES = [2.5, np.float32(2.5), np.array(2.5), np.array([[2.5]]), Decimal("2.5"), Fraction(5, 2)]
 
 
 @pytest.mark.parametrize(
-    "given",
-    [2.5, np.float32(2.5), np.array(2.5), np.array([[2.5]]), Decimal("2.5"), Fraction(5, 2)],
+    ("given", "number"), [(3, 3.0), (True, 1.0), (np.True_, 1.0), *((v, 2.5) for v in HALVES)]
 )
-def test_what_counts_as_a_value(given):
-    assert as_value(given) == 2.5
-    assert type(as_value(given)) is float
-
-
-@pytest.mark.parametrize(("given", "number"), [(3, 3.0), (True, 1.0), (np.True_, 1.0)])
-def test_whole_numbers_and_truths_are_values(given, number):
+def test_what_counts_as_a_value(given, number):
     assert as_value(given) == number
+    assert type(as_value(given)) is float
 
 
 @pytest.mark.parametrize(

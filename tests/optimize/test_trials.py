@@ -55,6 +55,10 @@ def test_slices_and_parts_are_tables_with_places_of_their_own(player):
     assert trials.finished[1].number == 2
     assert [trial.value for trial in trials.finished[-2:]] == [-2.0, 3.0]
     assert trials.pending[0] == trials[3]
+    assert trials.failed.params == [trials[1].params]
+    player.tell(3, 1.0)
+    assert len(trials.pending) == 1  # as it stood
+    assert player.trials.failed[1:].params == []
     np.testing.assert_array_equal(trials[2:].units, trials.units[2:])
 
 
@@ -66,3 +70,4 @@ def test_arrays_are_parameters_of_spaces_without_names():
     assert [trial.number for trial in result.history] == list(range(6))
     assert result.history[-1].value == result.history.values[-1]
     assert len(result.history[2:]) == 4
+    assert pt.Optimizer([(0, 1), (2, 5)]).trials.params.shape == (0, 2)

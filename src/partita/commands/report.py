@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from partita.optimize.result import Checkpoint, History, Result, answer, value_text
+from partita.study.events import BEGINNINGS, Kind
 
 if TYPE_CHECKING:
     from partita.study.study import Study
@@ -51,13 +52,7 @@ def summary(study: Study) -> dict[str, Any]:
         | {"certificate": c.certificate}
         for c in checkpoints(study)
     ]
-    asked = dict(
-        study.rows(
-            "SELECT trial, max(time) FROM events WHERE kind IN ('ask', 'expect') GROUP BY trial"
-        )
-        if len(trials.pending)
-        else []
-    )
+    asked = study.times((Kind.ASK, Kind.EXPECT)) if len(trials.pending) else {}
     waiting = trials.pending
     found["waiting"] = [
         {
@@ -99,7 +94,7 @@ def best_candidates(study: Study) -> list[dict[str, Any]]:
 
 def checkpoints(study: Study) -> list[Checkpoint]:
     """What was known after so many values, and what is known now."""
-    start = study.rows("SELECT coalesce(min(time), 0) FROM events")[0][0]
+    start = min(study.times(BEGINNINGS).values(), default=0.0)
     notes = [note._replace(seconds=note.seconds - start) for note in study.notes()]
     told = study.n_told
     if told and (not notes or notes[-1].evaluations < told):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 from partita._optional import require
 from partita.errors import InvalidInput
 
-from .events import BEGINNINGS, ENDINGS
+from .events import BEGINNINGS, ENDINGS, Kind
 
 if TYPE_CHECKING:
     from .study import Study
@@ -28,24 +28,15 @@ def columns(study: Study) -> dict[str, list[Any]]:
     Times are of UTC. Parameters that are called like one of the first five have `param_` before
     their name; those of an array are x0, x1, …
     """
-    times = study.rows("SELECT kind, trial, time FROM events ORDER BY seq")
     trials, expired = study.trials, set(study.expired)
-    asked: dict[int, datetime] = {}
-    ended: dict[int, datetime] = {}
-    for kind, number, seconds in times:
-        when = datetime.fromtimestamp(seconds, UTC)
-        if kind in BEGINNINGS:
-            asked[number] = when
-        if kind in ENDINGS:
-            ended[number] = when
     numbers = trials.numbers.tolist()
     states = ["expired" if n in expired else s for n, s in zip(numbers, trials.states, strict=True)]
     table: dict[str, list[Any]] = {
         "number": numbers,
         "state": states,
         "value": [None if np.isnan(v) else v for v in trials.values.tolist()],
-        "asked": [asked.get(n) for n in numbers],
-        "ended": [ended.get(n) for n in numbers],
+        "asked": _times(study, BEGINNINGS, numbers),
+        "ended": _times(study, ENDINGS, numbers),
     }
     params = trials.params
     if study.space.names is not None:
@@ -56,6 +47,12 @@ def columns(study: Study) -> dict[str, list[Any]]:
         for i, column in enumerate(params.T.tolist()):
             table[f"x{i}"] = column
     return table
+
+
+def _times(study: Study, kinds: Sequence[Kind], numbers: list[int]) -> list[datetime | None]:
+    """When each trial had an event of some kinds, if it had one."""
+    times = study.times(kinds)
+    return [datetime.fromtimestamp(times[n], UTC) if n in times else None for n in numbers]
 
 
 def export(study: Study, path: str | PathLike[str]) -> None:

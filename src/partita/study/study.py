@@ -24,6 +24,7 @@ from partita.policies.base import Policy
 from partita.space import Space
 
 from . import owner as owners
+from .events import Kind
 from .replica import Change, Replica
 from .settings import Settings
 from .store import Store
@@ -324,13 +325,16 @@ class Study:
 
     def notes(self) -> list[Checkpoint]:
         """The answers that were noted as values came in; `seconds` are those since 1970."""
-        rows = self.rows("SELECT * FROM progress ORDER BY told")
+        with self._store.lock:
+            rows = self._store.rows("SELECT * FROM progress ORDER BY told")
         return [Checkpoint._make(math.nan if v is None else v for v in row) for row in rows]
 
-    def rows(self, query: str) -> list[Any]:
-        """What an SQL query finds in the file, to look at: see "How it works" in the guide."""
+    def times(self, kinds: Sequence[Kind]) -> dict[int, float]:
+        """When each trial had its last event of some kinds, by its number: seconds since 1970."""
+        places = ", ".join("?" * len(kinds))
+        query = f"SELECT trial, max(time) FROM events WHERE kind IN ({places}) GROUP BY trial"
         with self._store.lock:
-            return self._store.rows(query)
+            return dict(self._store.rows(query, kinds))
 
     def _read(self, question: Callable[[Optimizer], T]) -> T:
         with self._store.lock:
