@@ -388,26 +388,41 @@ def settle(path, x, verb):
     assert cli.main([verb, str(path), number, *(["7.5"] if verb == "tell" else [])]) == 0
 
 
+class Meddled:
+    """A function during whose fourth evaluation somebody else settles the trial."""
+
+    def __init__(self, path, verb, fails=False):
+        self._path, self._verb, self._fails = path, verb, fails
+        self._done, self._lock = threading.Event(), threading.Lock()
+        self.calls = []
+
+    def __call__(self, x):
+        with self._lock:
+            self.calls.append(x)
+            number = len(self.calls)
+        if number == 4:
+            settle(self._path, x, self._verb)
+            self._done.set()
+            if self._fails:
+                raise OSError("no")
+        elif number > 4:  # so that the fourth ends before the run does
+            self._done.wait(60)
+            time.sleep(0.02)
+        return value(x)
+
+
 @pytest.mark.parametrize("verb", ["tell", "cancel"])
 @pytest.mark.parametrize("workers", [0, 3])
 def test_a_trial_that_somebody_else_settles_ends_no_run(path, verb, workers, caplog):
-    calls = []
-
-    def f(x):
-        calls.append(x)
-        if len(calls) == 4:
-            settle(path, x, verb)
-        return value(x)
-
+    f = Meddled(path, verb)
     with ThreadPoolExecutor(workers) if workers else nullcontext() as pool:
-        result = pt.minimize(f, PLANE, n_evals=12, policy="uniform", study=path, executor=pool)
-    assert (result.nfev, result.nfail, result.success) == (12, 0, True)
+        result = pt.minimize(f, PLANE, n_evals=16, policy="uniform", study=path, executor=pool)
+    assert (result.nfev, result.nfail, result.success) == (16, 0, True)
     assert caplog.text.count("is dropped") == 1  # its value here
     study = Study.open(path)
-    assert study.n_pending == 0
-    assert study.n_told == 12
+    assert (study.n_told, study.n_pending) == (16, 0)
     trials = study.trials
-    (place,) = np.flatnonzero((trials.params == calls[3]).all(axis=1))
+    (place,) = np.flatnonzero((trials.params == f.calls[3]).all(axis=1))
     if verb == "tell":
         assert trials.values[place] == 7.5
     else:
@@ -417,18 +432,10 @@ def test_a_trial_that_somebody_else_settles_ends_no_run(path, verb, workers, cap
 @pytest.mark.parametrize("verb", ["tell", "cancel"])
 @pytest.mark.parametrize("workers", [0, 3])
 def test_a_failure_at_a_trial_that_somebody_else_settled_ends_no_run(path, verb, workers):
-    calls = []
-
-    def f(x):
-        calls.append(x)
-        if len(calls) == 4:
-            settle(path, x, verb)
-            raise OSError("no")
-        return value(x)
-
+    f = Meddled(path, verb, fails=True)
     with ThreadPoolExecutor(workers) if workers else nullcontext() as pool:
-        result = pt.minimize(f, PLANE, n_evals=12, policy="uniform", study=path, executor=pool)
-    assert (result.nfev, result.nfail) == (12, 1)
+        result = pt.minimize(f, PLANE, n_evals=16, policy="uniform", study=path, executor=pool)
+    assert (result.nfev, result.nfail) == (16, 1)
     assert Study.open(path).n_pending == 0
 
 

@@ -528,6 +528,38 @@ def test_a_policy_by_name_is_told_what_the_user_knows():
     assert pt.Optimizer(BOX, policy="pi-gp-ucb", **KNOWN).policy.horizon > 10_000
 
 
+class Bare:
+    """A policy with what every policy must have, and nothing else; it takes values up to 1."""
+
+    def __init__(self, domain, *, seed):
+        self._uniform = pt.UniformSampling(domain, seed=seed)
+        self.ask, self.cancel = self._uniform.ask, self._uniform.cancel
+        self.recommend = self._uniform.recommend
+
+    def tell(self, x, y):
+        if abs(y) > 1:
+            raise InvalidInput("too large")
+        self._uniform.tell(x, y)
+
+
+def test_a_policy_of_the_users_own_needs_four_methods_alone(tmp_path):
+    optimizer = pt.Optimizer([(0, 1)], policy=Bare)
+    trial, other = optimizer.expect([0.25]), optimizer.ask()
+    optimizer.tell(trial, 0.5)
+    optimizer.hold(other)
+    optimizer.cancel(other)
+    assert (optimizer.certificate(), optimizer.guarantee) == (math.inf, "none")
+    with pytest.raises(InvalidInput, match="Bare has no posterior"):
+        optimizer.predict([[0.5]])
+    # What it refuses has failed, and is kept pending for a while, in memory and in a file.
+    for study in (None, tmp_path / "tune.db"):
+        result = pt.minimize(lambda x: 2 * x[0], [(0, 1)], n_evals=12, policy=Bare, study=study)
+        assert result.nfev == 12
+        assert result.nfail > 0
+        assert "InvalidInput: too large" in result.message
+        assert result.optimizer.n_pending == 0
+
+
 class NoPolicy:
     def __init__(self, domain):
         pass

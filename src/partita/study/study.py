@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from partita._checks import as_number, check_choice
 from partita._types import FloatArray, Prediction
 from partita.errors import InvalidInput
+from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
 from partita.optimize.optimizer import Optimizer, Suggestion, Trial
@@ -124,10 +125,7 @@ class Study:
             "direction": direction,
             "seed": seed,
             "n_evals": n_evals,
-            "norm_bound": norm_bound,
-            "noise": noise,
-            "kernel": kernel,
-            "delta": delta,
+            **Assumptions(kernel, norm_bound, noise, delta).keywords(),
             "policy": policy,
             "feasible": feasible,
             "expire_after": expire_after,
