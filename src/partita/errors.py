@@ -19,6 +19,10 @@ class NotPending(PartitaError, LookupError):
     """A point was cancelled that no unanswered `ask` returned."""
 
 
+class Settled(NotPending):
+    """A trial that was told or cancelled already, by whoever was quicker."""
+
+
 class VersionMismatch(PartitaError, ValueError):
     """A saved state was written by a newer version of Partita than this one can read."""
 

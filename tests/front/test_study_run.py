@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -72,7 +72,7 @@ def test_a_first_point_is_evaluated_once_however_often_it_resumes(path):
 @pytest.mark.parametrize("name", ["sqlite:///tune.db", ":memory:"])
 def test_what_is_no_file_is_refused(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(StudyError, match="is no file: give the name of one"):
+    with pytest.raises(StudyError, match="is not a file: give the name of one"):
         pt.minimize(lambda x: 1.0, [(0, 1)], n_evals=5, study=name)
     assert not list(tmp_path.iterdir())
 
@@ -206,8 +206,8 @@ def test_trials_asked_for_by_others_are_left_to_them(path):
     """By a script, or by a run that is still under way."""
     study = Study.open(path, PLANE, policy="uniform")
     mine = study.ask()
-    with study.running():
-        theirs = study.ask()
+    with study.running() as other:
+        theirs = other.ask()
         pt.minimize(value, PLANE, n_evals=4, study=path)
         assert sorted(study.trials.pending.numbers) == [mine.number, theirs.number]
     # Now that run has ended without telling.
@@ -369,6 +369,157 @@ def test_threads_share_a_study(path):
     assert (study.n_told, study.n_pending) == (90, 0)
 
 
+# -- somebody else uses the study during a run -------------------------------------------------
+
+
+def number_at(study, x):
+    """The number of the pending trial at a point."""
+    pending = study.trials.pending
+    return next(
+        int(n) for n, p in zip(pending.numbers, pending.params, strict=True) if (p == x).all()
+    )
+
+
+def settle(path, x, verb):
+    """What a colleague does: `partita cancel`, or a tell."""
+    from partita.commands import main as cli
+
+    number = str(number_at(Study.open(path), x))
+    assert cli.main([verb, str(path), number, *(["7.5"] if verb == "tell" else [])]) == 0
+
+
+class Meddled:
+    """A function during whose fourth evaluation somebody else settles the trial."""
+
+    def __init__(self, path, verb, fails=False):
+        self._path, self._verb, self._fails = path, verb, fails
+        self._done, self._lock = threading.Event(), threading.Lock()
+        self.calls = []
+
+    def __call__(self, x):
+        with self._lock:
+            self.calls.append(x)
+            number = len(self.calls)
+        if number == 4:
+            settle(self._path, x, self._verb)
+            self._done.set()
+            if self._fails:
+                raise OSError("no")
+        elif number > 4:  # so that the fourth ends before the run does
+            self._done.wait(60)
+            time.sleep(0.02)
+        return value(x)
+
+
+@pytest.mark.parametrize("verb", ["tell", "cancel"])
+@pytest.mark.parametrize("workers", [0, 3])
+def test_a_trial_that_somebody_else_settles_ends_no_run(path, verb, workers, caplog):
+    f = Meddled(path, verb)
+    with ThreadPoolExecutor(workers) if workers else nullcontext() as pool:
+        result = pt.minimize(f, PLANE, n_evals=16, policy="uniform", study=path, executor=pool)
+    assert (result.nfev, result.nfail, result.success) == (16, 0, True)
+    assert caplog.text.count("is dropped") == 1  # its value here
+    study = Study.open(path)
+    assert (study.n_told, study.n_pending) == (16, 0)
+    trials = study.trials
+    (place,) = np.flatnonzero((trials.params == f.calls[3]).all(axis=1))
+    if verb == "tell":
+        assert trials.values[place] == 7.5
+    else:
+        assert trials.states[place] == "failed"
+
+
+@pytest.mark.parametrize("verb", ["tell", "cancel"])
+@pytest.mark.parametrize("workers", [0, 3])
+def test_a_failure_at_a_trial_that_somebody_else_settled_ends_no_run(path, verb, workers):
+    f = Meddled(path, verb, fails=True)
+    with ThreadPoolExecutor(workers) if workers else nullcontext() as pool:
+        result = pt.minimize(f, PLANE, n_evals=16, policy="uniform", study=path, executor=pool)
+    assert (result.nfev, result.nfail) == (16, 1)
+    assert Study.open(path).n_pending == 0
+
+
+@pytest.mark.parametrize("verb", ["tell", "cancel"])
+def test_failures_that_are_kept_pending_may_be_settled_by_somebody_else(path, verb):
+    settled = []
+
+    def f(x):
+        study = Study.open(path)
+        for number in study.trials.pending.numbers:
+            if number != number_at(study, x):
+                settled.append(number)
+                study.tell(number, 3.0) if verb == "tell" else study.cancel(number)
+        if x[0] > 0.5:
+            raise OSError("too far")
+        return value(x)
+
+    result = pt.minimize(f, PLANE, n_evals=20, policy="uniform", study=path)
+    assert result.nfev >= 20
+    assert len(settled) > 3
+    assert Study.open(path).n_pending == 0
+
+
+def test_cleaning_up_masks_no_error(path, monkeypatch):
+    def f(x):
+        settle(path, x, "cancel")
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine") as caught:
+        pt.minimize(f, PLANE, n_evals=12, policy="uniform", study=path, catch=())
+    assert caught.value.__context__ is None
+
+    def full(study, trial):
+        raise StudyError("the disk is full")
+
+    monkeypatch.setattr(Study, "cancel", full)
+    with pytest.raises(ZeroDivisionError) as caught:
+        pt.minimize(lambda x: 1 / 0, PLANE, n_evals=12, policy="uniform", study=path, catch=())
+    assert "StudyError: the disk is full" in caught.value.__notes__[0]
+
+
+def test_trials_left_by_a_killed_run_may_be_settled_by_somebody_else(path):
+    study = Study.open(path, PLANE, policy="uniform")
+    with study.running() as killed:
+        left = [killed.ask() for _ in range(3)]
+    calls = []
+
+    def f(x):
+        calls.append(x.tolist())
+        if len(calls) == 1:
+            study.cancel(left[1])
+        return value(x)
+
+    result = pt.minimize(f, PLANE, n_evals=4, policy="uniform", study=path)
+    assert result.nfev == len(calls) == 4
+    assert calls[:2] == [left[0].params.tolist(), left[2].params.tolist()]
+
+
+def test_two_runs_on_one_study_have_an_owner_each(path):
+    """Else a trial without one would stay pending for ever after a kill."""
+    study = Study.open(path, PLANE, policy="uniform")
+    second_is_there, first_has_ended = threading.Event(), threading.Event()
+
+    def first(x):
+        second_is_there.wait(20)
+        return value(x)
+
+    def second(x):
+        second_is_there.set()
+        first_has_ended.wait(20)
+        return value(x)
+
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(pt.minimize, second, PLANE, n_evals=9, policy="uniform", study=study)
+        pt.minimize(first, PLANE, n_evals=3, policy="uniform", study=study)
+        first_has_ended.set()
+        other.result()
+    with closing(sqlite3.connect(path)) as db:
+        asks = db.execute("SELECT owner, count(*) FROM events WHERE kind = 'ask' GROUP BY owner")
+        owners = dict(asks.fetchall())
+    assert None not in owners
+    assert sorted(owners.values()) == [3, 6]
+
+
 # -- the page ----------------------------------------------------------------------------------
 
 
@@ -376,7 +527,7 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     text = PAGE.read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     names = {}
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), names)

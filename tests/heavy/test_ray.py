@@ -492,7 +492,7 @@ def test_files_that_cannot_be_restored_are_refused_and_change_nothing(tmp_path):
     broken = [whole[: len(whole) // 2], b"", b"hello", pickle.dumps({"a": 1}), pickle.dumps(3)]
     for content in broken:
         path.write_bytes(content)
-        with pytest.raises(InvalidInput, match="is no file that PartitaSearch"):
+        with pytest.raises(InvalidInput, match="is not a file that PartitaSearch"):
             search.restore(str(path))
     path.write_bytes(pickle.dumps({"partita_search": 99, "version": "9.0", "state": {}}))
     with pytest.raises(VersionMismatch, match="upgrade"):

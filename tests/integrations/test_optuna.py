@@ -422,7 +422,7 @@ def test_one_warning_for_a_parameter_that_is_sampled_by_itself(
     [
         ({"search_space": {}}, "give a dict of names"),
         ({"search_space": [FloatDistribution(0, 1)]}, "give a dict of names"),
-        ({"search_space": {"x": (0, 1)}}, "no distribution"),
+        ({"search_space": {"x": (0, 1)}}, "not a distribution"),
         ({"search_space": {"x": FloatDistribution(1, 1)}}, "nothing in it varies"),
         ({"search_space": SPACE, "norm_bound": -1.0}, "norm_bound"),
         ({"search_space": SPACE, "policy": "simulated annealing"}, "simulated annealing"),

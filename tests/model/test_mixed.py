@@ -9,6 +9,7 @@ from support.mixed import ONE, ZERO, Counted, allowed, checked, cost, mixed, pla
 
 import partita as pt
 from partita.errors import InvalidInput
+from partita.model.assumptions import Assumptions
 from partita.policies import feasible as _feasible
 from partita.policies import registry
 from partita.policies.construct import construct
@@ -50,8 +51,8 @@ def test_policies_play_it_or_say_what_does(name):
 
     def build():
         return construct(
-            make, mixed(), horizon=100, kernel=pt.Matern(), norm_bound=1.0,
-            noise=pt.Gaussian(0.1), seed=0, settings=method.settings,
+            make, mixed(), Assumptions(pt.Matern(), 1.0, pt.Gaussian(0.1)),
+            horizon=100, seed=0, settings=method.settings,
         )  # fmt: skip
 
     if make in POLICIES:

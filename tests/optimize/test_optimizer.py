@@ -13,7 +13,7 @@ import pytest
 import partita as pt
 from partita.errors import InvalidInput, NotPending
 from partita.optimize.making import domain_of
-from partita.optimize.optimizer import as_value
+from partita.optimize.values import as_value
 from partita.space import as_space
 
 BOX = [(0, 1), (-2, 3)]
@@ -138,38 +138,15 @@ def test_changing_a_trial_changes_nothing(space):
     assert optimizer.policy.pending == 0
 
 
-def test_the_table_of_trials():
-    optimizer = pt.Optimizer(MIXED)
-    asked = play(optimizer, 40)
-    for trial in asked[:3]:
-        optimizer.add(trial.params, 0.5)
-    last = optimizer.ask()
-    table = optimizer.trials
-    assert len(table) == 44
-    assert table.params[:40] == [trial.params for trial in asked]
-    assert table.finished.numbers.tolist() == list(range(43))
-    assert table.pending.params == [last.params]
-    assert len(table.failed) == 0
-    assert table.failed.params == []
-    assert repr(table) == "Trials(43 finished, 0 failed, 1 pending)"
-    optimizer.tell(last, 1.0)
-    assert len(table.pending) == 1  # as it stood
-    empty = pt.Optimizer(BOX).trials
-    assert empty.params.shape == (0, 2)
+HALVES = [2.5, np.float32(2.5), np.array(2.5), np.array([[2.5]]), Decimal("2.5"), Fraction(5, 2)]
 
 
 @pytest.mark.parametrize(
-    "given",
-    [2.5, np.float32(2.5), np.array(2.5), np.array([[2.5]]), Decimal("2.5"), Fraction(5, 2)],
+    ("given", "number"), [(3, 3.0), (True, 1.0), (np.True_, 1.0), *((v, 2.5) for v in HALVES)]
 )
-def test_what_counts_as_a_value(given):
-    assert as_value(given) == 2.5
-    assert type(as_value(given)) is float
-
-
-@pytest.mark.parametrize(("given", "number"), [(3, 3.0), (True, 1.0), (np.True_, 1.0)])
-def test_whole_numbers_and_truths_are_values(given, number):
+def test_what_counts_as_a_value(given, number):
     assert as_value(given) == number
+    assert type(as_value(given)) is float
 
 
 @pytest.mark.parametrize(
@@ -549,6 +526,38 @@ def test_a_policy_by_name_is_told_what_the_user_knows():
     with pytest.raises(InvalidInput, match="needs kernel, norm_bound, noise"):
         pt.Optimizer(BOX, policy="pi-gp-ucb")
     assert pt.Optimizer(BOX, policy="pi-gp-ucb", **KNOWN).policy.horizon > 10_000
+
+
+class Bare:
+    """A policy with what every policy must have, and nothing else; it takes values up to 1."""
+
+    def __init__(self, domain, *, seed):
+        self._uniform = pt.UniformSampling(domain, seed=seed)
+        self.ask, self.cancel = self._uniform.ask, self._uniform.cancel
+        self.recommend = self._uniform.recommend
+
+    def tell(self, x, y):
+        if abs(y) > 1:
+            raise InvalidInput("too large")
+        self._uniform.tell(x, y)
+
+
+def test_a_policy_of_the_users_own_needs_four_methods_alone(tmp_path):
+    optimizer = pt.Optimizer([(0, 1)], policy=Bare)
+    trial, other = optimizer.expect([0.25]), optimizer.ask()
+    optimizer.tell(trial, 0.5)
+    optimizer.hold(other)
+    optimizer.cancel(other)
+    assert (optimizer.certificate(), optimizer.guarantee) == (math.inf, "none")
+    with pytest.raises(InvalidInput, match="Bare has no posterior"):
+        optimizer.predict([[0.5]])
+    # What it refuses has failed, and is kept pending for a while, in memory and in a file.
+    for study in (None, tmp_path / "tune.db"):
+        result = pt.minimize(lambda x: 2 * x[0], [(0, 1)], n_evals=12, policy=Bare, study=study)
+        assert result.nfev == 12
+        assert result.nfail > 0
+        assert "InvalidInput: too large" in result.message
+        assert result.optimizer.n_pending == 0
 
 
 class NoPolicy:

@@ -89,7 +89,7 @@ def test_grids_and_arms_begin_at_a_point_of_theirs():
     f = Watched()
     maximize(f, pt.Grid(5, dim=2), n_evals=5, x0=[0.25, 0.75])
     assert f.calls[0] == [0.25, 0.75]
-    with pytest.raises(InvalidInput, match=r"x0=\[0.3, 0.75\] is no point of the space"):
+    with pytest.raises(InvalidInput, match=r"x0=\[0.3, 0.75\] is not a point of the space"):
         maximize(f, pt.Grid(5, dim=2), n_evals=5, x0=[0.3, 0.75])
 
 

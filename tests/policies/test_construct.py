@@ -6,7 +6,8 @@ import pytest
 
 import partita as pt
 from partita.errors import InvalidInput
-from partita.policies.construct import construct
+from partita.model.assumptions import Assumptions
+from partita.policies.construct import construct as construct_told
 
 KNOWN = {
     "horizon": 50,
@@ -16,6 +17,10 @@ KNOWN = {
     "delta": 0.05,
     "seed": 7,
 }
+
+
+def construct(make, domain, kernel=None, norm_bound=None, noise=None, delta=None, **more):
+    return construct_told(make, domain, Assumptions(kernel, norm_bound, noise, delta), **more)
 
 
 def recorder(names):

@@ -13,7 +13,7 @@ from support.studies import PLANE, SPACE, asks, change, events, is_sound, plain,
 from support.studies import without_snapshots as replayed
 
 import partita as pt
-from partita.errors import InvalidInput, NotPending, StudyError, VersionMismatch
+from partita.errors import InvalidInput, NotPending, StudyError
 from partita.policies.registry import METHODS
 from partita.study import Study, replica, snapshot
 
@@ -555,18 +555,6 @@ def test_a_new_study_can_be_insisted_on(path):
     Study.open(path, PLANE, must_be_new=True)
     with pytest.raises(InvalidInput, match="is a study already"):
         Study.open(path, PLANE, must_be_new=True)
-
-
-@pytest.mark.parametrize(("version", "advice"), [(99, "upgrade Partita"), (0, "the Partita it is")])
-def test_a_file_of_another_format_is_refused(path, version, advice):
-    with Study.open(path, PLANE) as study:
-        study.ask()
-    change(path, f"PRAGMA user_version = {version}")
-    before = path.read_bytes()
-    for space in (None, PLANE):
-        with pytest.raises(VersionMismatch, match=f"format {version}.*{advice}"):
-            Study.open(path, space)
-    assert path.read_bytes() == before
 
 
 def test_a_file_that_is_taken_away_is_missed(path):

@@ -33,6 +33,5 @@ def told(sampler: PartitaSampler) -> list[float]:
 
 def pending(sampler: PartitaSampler) -> int:
     """How many trials its model counts as pending, but for those kept so after they failed."""
-    model = sampler._model
-    assert model is not None
-    return model.optimizer.n_pending - len(model._failures._held)
+    assert sampler._model is not None
+    return sampler._model.pending

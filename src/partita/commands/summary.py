@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from partita.optimize.result import Checkpoint, History, Result, answer
+from partita.study.events import BEGINNINGS, Kind
 
 from .shared import finite
 
@@ -99,8 +100,8 @@ def _best_candidates(study: Study) -> list[dict[str, Any]]:
 
 def _checkpoints(study: Study) -> list[Checkpoint]:
     """What was known at some numbers of values, and what is known now."""
-    start = study._store.rows("SELECT coalesce(min(time), 0) FROM events")[0][0]
-    notes = [note._replace(seconds=note.seconds - start) for note in study._notes()]
+    start = min(study.times(BEGINNINGS).values(), default=0.0)
+    notes = [note._replace(seconds=note.seconds - start) for note in study.notes()]
     told = study.n_told
     if told and (not notes or notes[-1].evaluations < told):
         best, now = study.recommend(), time.time() - start
@@ -113,8 +114,7 @@ def _waiting(study: Study) -> list[dict[str, Any]]:
     pending, now = study.trials.pending, time.time()
     if not len(pending):
         return []
-    query = "SELECT trial, max(time) FROM events WHERE kind IN ('ask', 'expect') GROUP BY trial"
-    asked = dict(study._store.rows(query))
+    asked = study.times((Kind.ASK, Kind.EXPECT))
     latest = zip(pending.numbers[-LISTED:].tolist(), pending.units[-LISTED:], strict=True)
     return [
         {

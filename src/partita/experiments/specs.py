@@ -11,6 +11,7 @@ import numpy as np
 from partita._checks import as_positive, check_horizon, check_seed
 from partita._types import FloatArray
 from partita.errors import InvalidInput
+from partita.model.assumptions import Assumptions
 from partita.model.domains import Box, Grid
 from partita.model.kernels import Matern
 from partita.model.noise import SubGaussian, Uniform
@@ -135,14 +136,13 @@ def policy_for(spec: PolicySpec, problem: Problem, horizon: int, seed: int) -> P
     noise as SubGaussian(its half-width). All others are told that the noise is uniform.
     """
     method, width = spec.method, problem.half_width
+    noise = SubGaussian(width) if method.sub_gaussian else Uniform(-width, width)
     maker: Callable[..., Policy] = registry.maker_of(spec.name)
     return construct(
         maker,
         problem.domain,
+        Assumptions(problem.kernel, problem.norm_bound, noise),
         horizon=horizon,
-        kernel=problem.kernel,
-        norm_bound=problem.norm_bound,
-        noise=SubGaussian(width) if method.sub_gaussian else Uniform(-width, width),
         seed=seed,
         settings={**method.settings, **dict(spec.settings)},
     )

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any
 
+from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
 from partita.optimize.evaluate import Function
 from partita.optimize.loop import Callback, Evaluation
 from partita.optimize.result import Result
 
-from .run import Catch, StudyLike, optimise
-from .scipy_method import scipy_method
+from .run import DELTA, SEED, Catch, Problem, StudyLike, limits_of, optimise, workers_of
 
-__all__ = ["Evaluation", "maximize", "minimize", "scipy_method"]
+__all__ = ["Evaluation", "maximize", "minimize"]
 
 
 def maximize(
@@ -27,11 +27,11 @@ def maximize(
     tolerance: float | None = None,
     callback: Callback | None = None,
     x0: Any = None,
-    seed: int = 0,
+    seed: int = SEED,
     norm_bound: float | None = None,
     noise: Noise | None = None,
     kernel: Matern | None = None,
-    delta: float = 0.1,
+    delta: float = DELTA,
     policy: str | Callable[..., Any] | None = None,
     feasible: Callable[..., Any] | None = None,
     executor: Executor | None = None,
@@ -51,7 +51,7 @@ def maximize(
         A list of (low, high) pairs, or a dict of named parameters: `(low, high)`, with "log",
         "int" or a step if need be, a list of choices, or `bool`. See `partita.space.as_space`.
     n_evals
-        Stop after so many evaluations that gave a value. At least one of the next three, this one
+        Stop after this many evaluations that gave a value. At least one of the next three, this one
         or `callback` must be given.
     max_seconds
         Stop when the time is up. An evaluation made here ends first; one in a worker is left.
@@ -110,7 +110,25 @@ def maximize(
     Bounds and certificate are of the function where it can be evaluated, and know nothing of
     failures: give `feasible` where they are known beforehand.
     """
-    return optimise("maximize", **locals())
+    return optimise(
+        f,
+        Problem(
+            "maximize",
+            space,
+            n_evals,
+            seed,
+            Assumptions(kernel, norm_bound, noise, delta),
+            policy,
+            feasible,
+            study,
+        ),
+        limits_of(n_evals, max_seconds, tolerance, callback),
+        workers_of(executor, in_flight, batch),
+        x0=x0,
+        callback=callback,
+        catch=catch,
+        progress=progress,
+    )
 
 
 def minimize(
@@ -122,11 +140,11 @@ def minimize(
     tolerance: float | None = None,
     callback: Callback | None = None,
     x0: Any = None,
-    seed: int = 0,
+    seed: int = SEED,
     norm_bound: float | None = None,
     noise: Noise | None = None,
     kernel: Matern | None = None,
-    delta: float = 0.1,
+    delta: float = DELTA,
     policy: str | Callable[..., Any] | None = None,
     feasible: Callable[..., Any] | None = None,
     executor: Executor | None = None,
@@ -137,4 +155,22 @@ def minimize(
     study: StudyLike = None,
 ) -> Result:
     """Minimise a noisy function: see `maximize`, which this mirrors."""
-    return optimise("minimize", **locals())
+    return optimise(
+        f,
+        Problem(
+            "minimize",
+            space,
+            n_evals,
+            seed,
+            Assumptions(kernel, norm_bound, noise, delta),
+            policy,
+            feasible,
+            study,
+        ),
+        limits_of(n_evals, max_seconds, tolerance, callback),
+        workers_of(executor, in_flight, batch),
+        x0=x0,
+        callback=callback,
+        catch=catch,
+        progress=progress,
+    )

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import os
-from concurrent.futures import Executor
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, Union, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
 
 from partita._checks import as_number, check_seed
 from partita.errors import EvaluationFailed, InvalidInput
+from partita.model.assumptions import Assumptions
 from partita.optimize.evaluate import Function
-from partita.optimize.failures import Failures
 from partita.optimize.interrupts import Interrupts
 from partita.optimize.loop import (
     INTERRUPTED,
@@ -25,9 +27,11 @@ from partita.optimize.loop import (
 )
 from partita.optimize.meter import Meter
 from partita.optimize.optimizer import Optimizer, Suggestion
-from partita.optimize.parallel import in_parallel
+from partita.optimize.parallel import Workers, in_parallel
+from partita.optimize.player import Player
 from partita.optimize.result import Checkpoint, History, Result, answer
 from partita.optimize.starts import read_starts, without_known
+from partita.policies import optional
 from partita.space import as_space
 
 if TYPE_CHECKING:
@@ -35,70 +39,100 @@ if TYPE_CHECKING:
 
 #: Bounds that cross by less, as a part of their size, do not contradict each other.
 ROUNDING = 1e-9
+#: Defaults of `maximize`: who gives these may as well have given nothing.
+SEED, DELTA = 0, 0.1
 #: A study that keeps the run: open, by the name of its file, or none.
 StudyLike = Union["Study", str, PathLike[str], None]
 Catch = type[BaseException] | tuple[type[BaseException], ...]
 
 
+@dataclass(frozen=True)
+class Problem:
+    """What is optimised, and by whom: as `maximize` was given it.
+
+    Attributes
+    ----------
+    direction, space, n_evals, seed, assumptions, policy, feasible
+        What an `Optimizer` is made of.
+    study
+        The study that keeps the run, if one does.
+    """
+
+    direction: Literal["minimize", "maximize"]
+    space: Any
+    n_evals: int | None
+    seed: int
+    assumptions: Assumptions
+    policy: Any
+    feasible: Any
+    study: StudyLike
+
+    def settings(self) -> dict[str, Any]:
+        """The settings by the names that `Optimizer` and `Study.open` have for them."""
+        return {
+            "direction": self.direction,
+            "n_evals": self.n_evals,
+            "seed": self.seed,
+            "policy": self.policy,
+            "feasible": self.feasible,
+            **self.assumptions.keywords(),
+        }
+
+
 def optimise(
-    direction: Literal["minimize", "maximize"],
     f: Function,
-    space: Any,
+    problem: Problem,
+    limits: Limits,
+    workers: Workers | None,
     *,
-    n_evals: int | None,
-    max_seconds: float | None,
-    tolerance: float | None,
+    x0: Any,
     callback: Callback | None,
-    executor: Executor | None,
-    in_flight: int | None,
-    batch: int,
-    progress: bool | None,
     catch: Catch,
-    seed: int,
-    study: StudyLike = None,
-    x0: Any = None,
-    **settings: Any,
+    progress: bool | None,
 ) -> Result:
     """Make a run: what `maximize` and `minimize` do."""
     if not callable(f):
         raise InvalidInput(f"f={f!r}: give the function to optimise, before the space")
     if callback is not None and not callable(callback):
         raise InvalidInput(f"callback={callback!r}: give a function of one argument")
-    limits = _limits(n_evals, max_seconds, tolerance, callback)
-    width = _width(executor, in_flight, batch)
-    caught = _caught(catch)
-    check_seed(seed)
-    if x0 is not None and space is not None:  # refused before there is a file
-        space = as_space(space)
-        read_starts(x0, as_space(space, settings["feasible"]))
-    settings |= {"direction": direction, "seed": seed, "n_evals": n_evals}
-    optimizer, underway, earlier = _player(study, space, settings)
-    meter = Meter(optimizer, n_evals, max_seconds, _check_progress(progress))
-    with Interrupts() as interrupts, ExitStack() as ours:
-        ours.enter_context(underway)
+    caught, shown = _caught(catch), _check_progress(progress)
+    check_seed(problem.seed)
+    if x0 is not None and problem.space is not None:  # refused before there is a file
+        read_starts(x0, as_space(as_space(problem.space), problem.feasible))
+    ours = ExitStack()
+    with Interrupts() as interrupts, _closed_after_errors(ours, interrupts):
+        seat = ours.enter_context(_seat(problem))
+        player = seat.player
+        meter = Meter(player, problem.n_evals, limits.max_seconds, shown)
         ours.callback(meter.close)
-        failures = Failures(optimizer, seed)
-        run = Run(optimizer, limits, callback, caught, meter, interrupts, failures)
+        run = Run(player, seat.shown, limits, callback, caught, meter, interrupts, problem.seed)
         if x0 is not None:
-            run.starts += without_known(read_starts(x0, optimizer.space), optimizer.trials)
-        run.checkpoints += earlier
+            run.starts += without_known(read_starts(x0, player.space), player.trials)
+        run.checkpoints += seat.earlier
         ours.callback(run.finish)
         try:
             stop = run.all_made() or run.certified()
-            if stop is None and executor is None:
-                stop = one_at_a_time(run, f)
-            elif stop is None:
-                assert executor is not None
-                stop = in_parallel(run, f, executor, width, batch)
+            if stop is None:
+                stop = in_parallel(run, f, workers) if workers else one_at_a_time(run, f)
         except KeyboardInterrupt:
             if not run.n_told:
                 raise
             stop = Stop(INTERRUPTED, False, "Interrupted.")
-        except BaseException:
-            with interrupts.held():
-                ours.close()
-            raise
         return _ended(run, stop, ours, interrupts)
+
+
+@contextmanager
+def _closed_after_errors(ours: ExitStack, interrupts: Interrupts) -> Iterator[None]:
+    """Close all that was opened for a run if the run raises; its error is what is raised."""
+    try:
+        yield
+    except BaseException as error:
+        with interrupts.held():
+            try:
+                ours.close()
+            except Exception as another:
+                error.add_note(f"Cleaning up after this failed, too, with {error_text(another)}.")
+        raise
 
 
 def _ended(run: Run, stop: Stop, ours: ExitStack, interrupts: Interrupts) -> Result:
@@ -118,26 +152,60 @@ def _ended(run: Run, stop: Stop, ours: ExitStack, interrupts: Interrupts) -> Res
     return result
 
 
-def _player(
-    study: StudyLike, space: Any, settings: dict[str, Any]
-) -> tuple[Optimizer, AbstractContextManager[None], list[Checkpoint]]:
-    """What asks and tells, a context in which its trials are ours, and what was known before."""
-    if study is None:
-        return Optimizer(space, **settings), nullcontext(), []
-    from .resume import earlier, resumed, underway
+class Seat(NamedTuple):
+    """Who plays a run: asks and tells, is shown to users, and what was known before it."""
 
-    opened = resumed(study, space, settings)
-    # It has all methods of an Optimizer that a run needs.
-    return cast(Optimizer, opened), underway(opened, study), earlier(opened)
+    player: Player
+    shown: Player
+    earlier: list[Checkpoint]
+
+
+@contextmanager
+def _seat(problem: Problem) -> Iterator[Seat]:
+    """An optimizer, or the study that keeps the run: opened and closed here if it is a file."""
+    settings = problem.settings()
+    if problem.study is None:
+        optimizer = Optimizer(problem.space, **settings)
+        yield Seat(optimizer, optimizer, [])
+        return
+    study = _resumed(problem.study, problem.space, settings)
+    now = time.time()
+    earlier = [note._replace(seconds=note.seconds - now) for note in study.notes()]
+    with study.running() as player:
+        try:
+            yield Seat(player, study, earlier)
+        finally:
+            if study is not problem.study:  # until somebody looks
+                study.close()
+
+
+def _resumed(study: object, space: Any, settings: dict[str, Any]) -> Study:
+    """The study of a run, begun if there is none; refused if it is about something else.
+
+    The usual seed and delta are taken for not given, so that a study with others can be resumed
+    without naming them.
+    """
+    from partita.study import Study  # late: most runs have none
+
+    usual = {"seed": SEED, "delta": DELTA}
+    given: dict[str, Any] = {
+        name: None if usual.get(name) == value else value for name, value in settings.items()
+    }
+    if isinstance(study, Study):
+        study.check(space, **given)
+        return study
+    if not isinstance(study, str | PathLike):
+        raise InvalidInput(f'study={study!r}: give the name of a file, such as "tune.db"')
+    return Study.open(study, space, **given)
 
 
 def _result(run: Run, stop: Stop, dropped: int) -> Result:
-    optimizer = run.optimizer
+    player = run.player
     if not run.n_told:
         raise _nothing_in_time(run) from (run.errors[0] if run.errors else None)
     if not run.checkpoints or run.checkpoints[-1].evaluations < run.n_told:
         run.checkpoint()
-    best, last = optimizer.recommend(), run.checkpoints[-1]
+    best, last = player.recommend(), run.checkpoints[-1]
     message = stop.message
     if dropped:
         what = (
@@ -146,22 +214,22 @@ def _result(run: Run, stop: Stop, dropped: int) -> Result:
         message += f" {dropped:,} {what} dropped."
     if run.n_failed:
         message += f" {run.n_failed:,} failed, first with {error_text(run.errors[0])}."
-    clipped = getattr(optimizer.policy, "clipped", 0)
+    clipped = optional.clipped(player.policy)
     if clipped:
         message += (
             f" {clipped:,} value{'s' * (clipped > 1)} far outside all others "
             f"count{'s' * (clipped == 1)} as less extreme: policy='calibrated-ucb[outliers=keep]' "
             "takes such values as they are."
         )
-    if _contradicted(optimizer, best, last.certificate):
+    if _contradicted(player, best, last.certificate):
         message += (
             " The bounds contradict each other, so they do not hold: give a larger norm_bound, or "
             "noise."
         )
     return Result(
-        **answer(best, optimizer.space),
+        **answer(best, player.space),
         certificate=last.certificate,
-        guarantee=optimizer.guarantee,
+        guarantee=player.guarantee,
         success=stop.success,
         status=stop.status,
         message=message,
@@ -170,9 +238,9 @@ def _result(run: Run, stop: Stop, dropped: int) -> Result:
         nit=run.n_told,
         errors=list(run.errors),
         seconds=run.seconds,
-        history=History(optimizer.trials.finished, run.checkpoints, run.failed_params),
-        direction=optimizer.direction,
-        optimizer=optimizer,
+        history=History(player.trials.finished, run.checkpoints, run.failed_params),
+        direction=player.direction,
+        optimizer=run.shown,
     )
 
 
@@ -183,10 +251,10 @@ def _nothing_in_time(run: Run) -> EvaluationFailed:
     return EvaluationFailed(f"{text}. Give more time", run.n_failed, run.errors)
 
 
-def _contradicted(optimizer: Optimizer, best: Suggestion, certificate: float) -> bool:
+def _contradicted(player: Player, best: Suggestion, certificate: float) -> bool:
     """Whether the data have shown that bounds which should be certain are not."""
-    certain = optimizer.guarantee in ("proven", "published")
-    if not certain or not hasattr(optimizer.policy, "certificate"):
+    certain = player.guarantee in ("proven", "published")
+    if not certain or not optional.has_certificate(player.policy):
         return False
     rounding = ROUNDING * (abs(best.lower) + abs(best.upper))
     return best.lower > best.upper + rounding or math.isinf(certificate)
@@ -195,7 +263,8 @@ def _contradicted(optimizer: Optimizer, best: Suggestion, certificate: float) ->
 # -- checks ----------------------------------------------------------------------------------------
 
 
-def _limits(n_evals: object, max_seconds: object, tolerance: object, callback: object) -> Limits:
+def limits_of(n_evals: object, max_seconds: object, tolerance: object, callback: object) -> Limits:
+    """When to stop, checked: something must end the run."""
     if n_evals is None and max_seconds is None and tolerance is None and callback is None:
         raise InvalidInput(
             "nothing would end the run: give n_evals, max_seconds or tolerance, or a callback "
@@ -218,16 +287,16 @@ def _whole(name: str, value: object) -> int:
     return int(number)
 
 
-def _width(executor: Any, in_flight: object, batch: object) -> int:
-    """Tasks to have under way."""
-    _whole("batch", batch)
+def workers_of(executor: Any, in_flight: object, batch: object) -> Workers | None:
+    """Who evaluates, checked; None for this thread."""
+    size = _whole("batch", batch)
     if executor is None:
         if in_flight is not None or batch != 1:
             raise InvalidInput(
                 f"in_flight={in_flight!r}, batch={batch!r}: these need an executor, such as "
                 "executor=concurrent.futures.ThreadPoolExecutor(8)"
             )
-        return 1
+        return None
     if not callable(getattr(executor, "submit", None)):
         raise InvalidInput(
             f"executor={executor!r}: give a concurrent.futures.Executor, such as "
@@ -237,7 +306,8 @@ def _width(executor: Any, in_flight: object, batch: object) -> int:
         raise InvalidInput(
             f"executor={executor!r} is a client of Dask: give client.get_executor(pure=False)"
         )
-    return _workers(executor) if in_flight is None else _whole("in_flight", in_flight)
+    width = _workers(executor) if in_flight is None else _whole("in_flight", in_flight)
+    return Workers(executor, width, size)
 
 
 def _workers(executor: Any) -> int:

@@ -18,27 +18,11 @@ from partita.optimize.loop import Callback
 from partita.optimize.result import Result
 from partita.space import Space, as_space
 
-from .run import optimise
+from .calls import minimize
 
-#: Options of `scipy_method`: those of `minimize`. SciPy's own `tol` and `disp` are two of them.
-_OPTIONS = (
-    "n_evals",
-    "max_seconds",
-    "tolerance",
-    "seed",
-    "norm_bound",
-    "noise",
-    "kernel",
-    "delta",
-    "policy",
-    "feasible",
-    "executor",
-    "in_flight",
-    "batch",
-    "progress",
-    "catch",
-    "study",
-)
+#: Arguments of `minimize` that SciPy has its own words for; all others are options.
+_SCIPYS = ("f", "space", "x0", "callback")
+_OPTIONS = tuple(name for name in inspect.signature(minimize).parameters if name not in _SCIPYS)
 
 
 class _WithArguments:
@@ -108,15 +92,12 @@ def scipy_method(
         )
     space, start = _scipy_space(x0, bounds)
     extra = args if isinstance(args, tuple) else (args,)
-    settings: dict[str, Any] = dict.fromkeys(_OPTIONS)
-    settings |= {"seed": 0, "delta": 0.1, "batch": 1, "catch": Exception} | options
-    return optimise(
-        "minimize",
+    return minimize(
         _WithArguments(fun, extra),
         space,
         callback=None if callback is None else _scipy_callback(callback),
         x0=start,
-        **settings,
+        **options,
     )
 
 

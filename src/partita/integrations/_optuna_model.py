@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from optuna.trial import TrialState
 
 from partita._checks import check_scale
 from partita.errors import InvalidInput
+from partita.model.assumptions import Assumptions
 from partita.optimize.failures import Failures
+from partita.optimize.making import check_maker
 from partita.optimize.optimizer import Optimizer, Suggestion, Trial
-from partita.policies.base import Policy
+from partita.space import Space
 
 from ._optuna_space import PROPOSAL, SearchSpace, Translation
 
@@ -20,23 +24,35 @@ from ._optuna_space import PROPOSAL, SearchSpace, Translation
 LARGEST = 1e100
 
 
-def check_settings(settings: dict[str, Any]) -> None:
-    """Refuse settings that no search space would fit, as `Optimizer` would with one."""
-    policy, norm_bound = settings["policy"], settings["norm_bound"]
-    if isinstance(policy, str):
-        from partita.policies.named import read_policy
+@dataclass(frozen=True)
+class Settings:
+    """What a sampler tells its optimisers, besides the search space and the seed.
 
-        read_policy(policy)
-    elif policy is not None and (isinstance(policy, Policy) or not callable(policy)):
-        raise InvalidInput(
-            f'policy={policy!r}: give a name such as "pi-gp-ucb", a policy class, or a function '
-            "that makes one for a domain"
-        )
-    if norm_bound is not None:
-        check_scale("norm_bound", norm_bound)
-    # An optimiser of something simple checks the rest, in its own words.
-    numbers = {name: settings[name] for name in ("n_evals", "delta")}
-    Optimizer({"x": (0.0, 1.0)}, policy="uniform", **numbers)
+    Settings that no search space would fit are refused, as `Optimizer` would with one.
+    """
+
+    assumptions: Assumptions
+    n_evals: int | None
+    policy: str | Callable[..., Any] | None
+
+    def __post_init__(self) -> None:
+        """Refuse what no search space would fit."""
+        if isinstance(self.policy, str):
+            from partita.policies.named import read_policy
+
+            read_policy(self.policy)
+        elif self.policy is not None:
+            check_maker(self.policy)
+        if self.assumptions.norm_bound is not None:
+            check_scale("norm_bound", self.assumptions.norm_bound)
+        # An optimiser of something simple checks the rest, in its own words.
+        simple = {"n_evals": self.n_evals, "delta": self.assumptions.delta}
+        Optimizer({"x": (0.0, 1.0)}, policy="uniform", **simple)  # type: ignore[arg-type]
+
+    def optimizer(self, space: Space, direction: Any = "minimize", seed: int = 0) -> Optimizer:
+        """An optimiser of a space."""
+        more = {"n_evals": self.n_evals, "policy": self.policy, **self.assumptions.keywords()}
+        return Optimizer(space, direction=direction, seed=seed, **more)
 
 
 class _Pending(NamedTuple):
@@ -65,19 +81,17 @@ class Model:
         *,
         direction: Any,
         seed: int,
-        settings: dict[str, Any],
+        settings: Settings,
         pruned: bool,
     ) -> None:
         self.translation = Translation(search_space)
-        self.optimizer = Optimizer(
-            self.translation.space, direction=direction, seed=seed, **settings
-        )
+        self.optimizer = settings.optimizer(self.translation.space, direction, seed)
         self._counts = {TrialState.COMPLETE, TrialState.PRUNED} if pruned else {TrialState.COMPLETE}
         self._pending: dict[int, _Pending] = {}
         self._failures = Failures(self.optimizer, seed)
         #: Points that failed before any trial had a value.
         self._failed: set[tuple[Any, ...]] = set()
-        self._planned: int | None = settings["n_evals"]
+        self._planned: int | None = settings.n_evals
         self._lowest, self._highest = math.inf, -math.inf
 
     def propose(self, number: int) -> dict[str, Any] | None:
@@ -87,11 +101,7 @@ class Model:
         do for ever. Once there is a value, there is a place to go instead.
         """
         self._release()
-        trial = self.optimizer.ask()
-        instead = self._failures.instead(trial) if self._failures.any else None
-        if instead is not None:
-            self._failures.hold(trial)
-            trial = self.optimizer.expect(instead)
+        trial = self._failures.ask()
         point = dict(trial.params)
         if not self.optimizer.n_told and tuple(point.values()) in self._failed:
             self.optimizer.cancel(trial)
@@ -127,10 +137,15 @@ class Model:
                 self.optimizer.add(point, value)
                 self._failures.succeeded(point)
 
+    @property
+    def pending(self) -> int:
+        """The number of trials that are being evaluated."""
+        return self.optimizer.n_pending - self._failures.held
+
     def recommend(self) -> Suggestion:
         """The best parameters by what is known, as the objective gets them."""
-        found = self.optimizer.recommend()
-        return found._replace(params=self.translation.external(found.params))
+        best = self.optimizer.recommend()
+        return best._replace(params=self.translation.external(best.params))
 
     def _fail(self, point: dict[str, Any], pending: _Pending | None) -> None:
         self._failures.failed(point, None if pending is None else pending.trial)

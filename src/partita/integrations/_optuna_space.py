@@ -61,8 +61,8 @@ def check_search_space(given: object) -> SearchSpace:
     for name, distribution in given.items():
         if not isinstance(name, str) or not isinstance(distribution, BaseDistribution):
             raise InvalidInput(
-                f"search_space has {name!r}: {distribution!r}, which is no distribution: give one "
-                "such as optuna.distributions.FloatDistribution(0, 1)"
+                f"search_space has {name!r}: {distribution!r}, which is not a distribution: give "
+                "one such as optuna.distributions.FloatDistribution(0, 1)"
             )
     played = playable(given)
     if not played:
@@ -106,8 +106,8 @@ class Translation:
         parameters = [parameter_of(distribution) for distribution in search_space.values()]
         if not parameters or None in parameters:
             raise AssertionError("a search space of playable distributions")
-        known = tuple(parameter for parameter in parameters if parameter is not None)
-        self.space = space_of(tuple(search_space), known)
+        played = tuple(parameter for parameter in parameters if parameter is not None)
+        self.space = space_of(tuple(search_space), played)
         # Looked up once, as instance checks of Optuna's abstract classes are slow.
         self._choices = {
             name: distribution.choices

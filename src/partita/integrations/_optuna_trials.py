@@ -9,7 +9,7 @@ from typing import Any
 
 from optuna.trial import TrialState
 
-#: Up to so many trials are read one by one; more by reading the storage's list, which takes the
+#: Up to this many trials are read one by one; more by reading the storage's list, which takes the
 #: SQL storages one query.
 FEW = 4
 #: A trial of another worker that has run for m readings is read again after m over this many more.

@@ -15,9 +15,10 @@ import numpy as np
 from partita._checks import check_flag, check_seed
 from partita._optional import MissingPackage
 from partita.errors import InvalidInput
+from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
-from partita.optimize.optimizer import Optimizer, Suggestion
+from partita.optimize.optimizer import Suggestion
 
 try:
     from optuna.samplers import BaseSampler, RandomSampler
@@ -27,7 +28,7 @@ except ImportError as error:
         f"Optuna is needed for this ({error}): pip install 'partita[optuna]'"
     ) from error
 
-from ._optuna_model import Model, check_settings
+from ._optuna_model import Model, Settings
 from ._optuna_space import (
     PROPOSAL,
     SearchSpace,
@@ -95,22 +96,15 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         self._given = None if search_space is None else check_search_space(search_space)
         # Without a seed every sampler is different, as Optuna's are.
         self._seed = secrets.randbits(64) if seed is None else check_seed(seed)
-        self._settings: dict[str, Any] = {
-            "n_evals": n_evals,
-            "norm_bound": norm_bound,
-            "noise": noise,
-            "kernel": kernel,
-            "delta": delta,
-            "policy": policy,
-        }
+        # Settings that do not fit are refused here, as far as they can be, not in a trial.
+        assumptions = Assumptions(kernel, norm_bound, noise, delta)
+        self._settings = Settings(assumptions, n_evals, policy)
         self._independent = independent_sampler
         self._pruned = check_flag("consider_pruned_trials", consider_pruned_trials)
         self._store = check_flag("store_proposals", store_proposals)
         self._warn = check_flag("warn_independent_sampling", warn_independent_sampling)
-        # Settings that do not fit are refused here, as far as they can be, not in a trial.
-        check_settings(self._settings)
         if self._given is not None:
-            Optimizer(Translation(self._given).space, seed=0, **self._settings)
+            self._settings.optimizer(Translation(self._given).space)
         self._warned: set[str] = set()
         self._begin()
 
@@ -223,8 +217,8 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
             are not in the search space have the values of the best trial with the others.
         """
         with self._latest(study) as model:
-            found = model.recommend()
-        return found._replace(params=completed(study, found.params))
+            best = model.recommend()
+        return best._replace(params=completed(study, best.params))
 
     def certificate(self, study: Any) -> float:
         """How much better than the recommended parameters any others can still be."""

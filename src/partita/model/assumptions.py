@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from partita._checks import check_delta, check_scale
 
@@ -21,7 +21,7 @@ class Constants(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What a policy is told of the function that it optimises; None for what it must learn.
+    """What a policy is told of the function that it optimises; None for what it is not told.
 
     Attributes
     ----------
@@ -32,13 +32,13 @@ class Assumptions:
     noise
         The noise of the values.
     delta
-        Probability that a bound may fail.
+        Probability that a bound may fail. If it is None, a policy uses its own default.
     """
 
     kernel: Matern | None = None
     norm_bound: float | None = None
     noise: Noise | None = None
-    delta: float = 0.1
+    delta: float | None = None
 
     @property
     def complete(self) -> bool:
@@ -55,3 +55,12 @@ class Assumptions:
         """B, L and δ; refused where one is missing or out of range."""
         norm_bound = check_scale("norm_bound", self.norm_bound)
         return Constants(norm_bound, self.sub_gaussian, check_delta(self.delta))
+
+    def keywords(self) -> dict[str, Any]:
+        """The four by the names that signatures have for them."""
+        return {
+            "kernel": self.kernel,
+            "norm_bound": self.norm_bound,
+            "noise": self.noise,
+            "delta": self.delta,
+        }

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .optimizer import as_value
+from .values import as_value
 
 #: The user's function: of an array, or of keywords.
 Function = Callable[..., Any]

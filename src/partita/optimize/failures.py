@@ -11,17 +11,20 @@ soon, a region where everything fails hardly ever, and an optimum at the edge of
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from partita._types import FloatArray
+from partita.errors import Settled
 
-from .optimizer import Optimizer, Trial
+from .optimizer import Trial
+from .player import Player, give_up
 
 #: Trials that stay pending after they failed, or were replaced, at most.
 MOST_HELD = 16
-#: After so many values one of them is given up, so that a failure by chance is tried again.
+#: One of them is given up each time there are this many more values, so that a failure by chance is
+#: tried again.
 GIVE_UP_EVERY = 4
 #: Points that are remembered of either kind, the latest.
 REMEMBERED = 2048
@@ -34,8 +37,8 @@ TRIES = 20
 class Failures:
     """The memory of one run; free of cost until something fails."""
 
-    def __init__(self, optimizer: Optimizer, seed: int) -> None:
-        self._optimizer, self._space = optimizer, optimizer.space
+    def __init__(self, player: Player, seed: int) -> None:
+        self._player, self._space = player, player.space
         self._random = np.random.default_rng([seed, STREAM])
         self._held: deque[Trial] = deque()
         self._bad, self._good = _Points(self._space.dim), _Points(self._space.dim)
@@ -46,17 +49,18 @@ class Failures:
         """An evaluation failed; `trial` stays pending for a while."""
         if not self.any:
             self.any = True
-            for unit in self._optimizer.trials.finished.units[-REMEMBERED:]:
+            for unit in self._player.trials.finished.units[-REMEMBERED:]:
                 self._good.add(unit)
         self._bad.add(self._space.encode(params))
         if trial is not None:
-            self.hold(trial)
+            self._hold(trial)
 
-    def hold(self, trial: Trial) -> None:
+    def _hold(self, trial: Trial) -> None:
         """Keep a trial pending for a while that is not being evaluated."""
-        hear = getattr(self._optimizer, "_hold", None)  # a study, which another run may go on with
-        if hear is not None:
-            hear(trial)
+        try:
+            self._player.hold(trial)
+        except Settled:  # told or cancelled by somebody else
+            return
         self._held.append(trial)
         self.release(MOST_HELD)
 
@@ -69,35 +73,56 @@ class Failures:
         if self._held and self._successes % GIVE_UP_EVERY == 0:
             self.release(len(self._held) - 1)
 
-    def instead(self, trial: Trial) -> Any:
+    @property
+    def held(self) -> int:
+        """The number of trials that are kept pending."""
+        return len(self._held)
+
+    def ask(self) -> Trial:
+        """The next trial of the player, or one elsewhere that takes its place, the first kept."""
+        trial = self._player.ask()
+        params = self._instead(trial) if self.any else None
+        if params is None:
+            return trial
+        self._hold(trial)
+        return self._player.expect(params)
+
+    def _instead(self, trial: Trial) -> Any:
         """Parameters to evaluate in place of a trial, or None to take it as it is."""
         if not len(self._good.rows):
             return None
         point = unit = self._space.encode(trial.params)
-        safe, risky = self._nearest(point)
+        near = self._nearest(point)
         for _ in range(TRIES):
-            if not risky:
+            if not near.risky:
                 break
-            between = safe + self._random.random() * (point - safe)
+            between = near.success + self._random.random() * (point - near.success)
             moved = self._space.snap(between[None, :])
-            point = moved[0] if self._space.feasible(moved)[0] else safe
-            safe, risky = self._nearest(point)
+            point = moved[0] if self._space.feasible(moved)[0] else near.success
+            near = self._nearest(point)
         if point is unit:
             return None
-        return self._space.decode(safe if risky else point)
+        return self._space.decode(near.success if near.risky else point)
 
-    def _nearest(self, point: FloatArray) -> tuple[FloatArray, bool]:
-        """The nearest success, and whether to keep away from a point because of failures nearby."""
+    def _nearest(self, point: FloatArray) -> _Near:
         good, bad = self._good.rows, self._bad.rows
         away = ((good - point) ** 2).sum(axis=1)
         nearest = int(np.argmin(away))
         closer = int((((bad - point) ** 2).sum(axis=1) < away[nearest]).sum())
-        return good[nearest], self._random.random() * (1 + closer) ** 2 >= 1.0
+        return _Near(good[nearest], self._random.random() * (1 + closer) ** 2 >= 1.0)
 
     def release(self, keep: int = 0) -> None:
-        """Cancel the trials that were kept pending, but for so many."""
+        """Cancel the trials that were kept pending, the oldest first, until `keep` are left."""
         while len(self._held) > keep:
-            self._optimizer.cancel(self._held.popleft())
+            give_up(self._player, self._held[0])
+            self._held.popleft()
+
+
+class _Near(NamedTuple):
+    """The success (D,) next to a point, and whether to keep away from the point."""
+
+    success: FloatArray
+    risky: bool
 
 
 class _Points:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import ClassVar, Self
 
 
@@ -26,6 +24,7 @@ class Interrupts:
         self._outer: Interrupts | None = None
         self._main = threading.current_thread() is threading.main_thread()
         self._busy = self._came = False
+        self._held = _Held(self)
 
     def __enter__(self) -> Self:
         """Take over Python's handler of Ctrl-C."""
@@ -36,12 +35,7 @@ class Interrupts:
             self._installed = True
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Give it back."""
         if self._main:
             Interrupts.current = self._outer
@@ -49,22 +43,26 @@ class Interrupts:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             self._installed = False
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Not to be interrupted: Ctrl-C is raised at its end."""
+    def held(self) -> _Held:
+        """A context that is not interrupted: Ctrl-C is raised at its end."""
+        return self._held
+
+    def begin(self) -> None:
+        """From now on Ctrl-C waits."""
         self._busy = True
-        try:
-            yield
-        finally:
-            self._busy = False
-        if self._came:
+
+    def end(self, raising: bool) -> None:
+        """It waits no longer, and is raised now if it came, unless an error is under way."""
+        self._busy = False
+        if self._came and not raising:
             self._came = False
             raise KeyboardInterrupt
 
     def _arrived(self, number: int, frame: FrameType | None) -> None:
-        self._request()
+        self.request()
 
-    def _request(self) -> None:
+    def request(self) -> None:
+        """Raise KeyboardInterrupt, now or when the context of `held` ends."""
         if self._busy and not self._came:
             self._came = True
         else:
@@ -72,8 +70,21 @@ class Interrupts:
             raise KeyboardInterrupt
 
 
+class _Held:
+    """The context of `Interrupts.held`, entered twice a step: a generator would be slower."""
+
+    def __init__(self, interrupts: Interrupts) -> None:
+        self._interrupts = interrupts
+
+    def __enter__(self) -> None:
+        self._interrupts.begin()
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        self._interrupts.end(kind is not None)
+
+
 def as_ctrl_c(number: int, frame: FrameType | None) -> None:
     """A handler that lets another signal end a run as Ctrl-C does, even where that is ignored."""
     if Interrupts.current is None:
         raise KeyboardInterrupt
-    Interrupts.current._request()
+    Interrupts.current.request()

@@ -12,27 +12,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from partita.errors import EvaluationFailed, InvalidInput
+from partita.errors import EvaluationFailed, InvalidInput, Settled
 
 from .evaluate import Function, Outcome, evaluate
 from .failures import MOST_HELD, Failures
 from .interrupts import Interrupts
 from .meter import Meter
-from .optimizer import Optimizer, Trial
+from .optimizer import Trial
+from .player import Player, give_up
 from .result import Checkpoint
 
 _log = logging.getLogger(__name__)
 
-#: If so many evaluations fail before any succeeds, nothing can be learned.
+#: If the first evaluations fail, this many of them, nothing can be learned.
 HOPELESS = 20
-#: A run ends when more evaluations failed than this, and than so many times those that succeeded.
+#: A run ends when more evaluations failed than the first number, and than the second one times
+#: those that succeeded.
 MOST_FAILURES, FAILURES_PER_VALUE = 100, 10
 #: Errors that a result keeps, and parameters at which evaluations failed.
 KEPT_ERRORS, KEPT_FAILURES = 5, 1000
-#: Checkpoints of the history are so far apart, as a factor.
+#: Evaluations from one checkpoint of the history to the next, as a factor.
 CHECKPOINT_FACTOR = 1.25
-#: With a tolerance, the certificate is looked at after every evaluation up to this many, then
-#: after one more part in so many.
+#: With a tolerance, the certificate is looked at after every evaluation up to this number, then
+#: each time there is one more for this number of them.
 CERTIFICATE_EVERY = 40
 
 
@@ -44,7 +46,7 @@ class Evaluation(NamedTuple):
     value: float
     n_evals: int
     seconds: float
-    optimizer: Optimizer
+    optimizer: Player
 
 
 Callback = Callable[[Evaluation], object]
@@ -71,28 +73,37 @@ class Limits:
 
 
 class Run:
-    """One run: what was told, what failed, what is pending, and whether to stop."""
+    """One run: what was told, what failed, what is pending, and whether to stop.
+
+    Parameters
+    ----------
+    player
+        Asks and tells.
+    shown
+        The same for callbacks: the optimizer, or the study as the user opened it.
+    """
 
     def __init__(
         self,
-        optimizer: Optimizer,
+        player: Player,
+        shown: Player,
         limits: Limits,
         callback: Callback | None,
         catch: tuple[type[BaseException], ...],
         meter: Meter,
         interrupts: Interrupts,
-        failures: Failures,
+        seed: int,
     ) -> None:
-        self.optimizer, self.limits = optimizer, limits
+        self.player, self.shown, self.limits = player, shown, limits
         self._callback, self._catch = callback, catch
         self._meter, self._interrupts = meter, interrupts
         self._start = time.monotonic()
-        self._failures = failures
+        self._failures = Failures(player, seed)
         #: Points that are evaluated before any that the policy asks for.
         self.starts: deque[Any] = deque()
         self.pending: dict[int, Trial] = {}
         #: A study that is resumed has values already, and may get some from other processes.
-        self.n_told = optimizer.n_told
+        self.n_told = player.n_told
         self.n_failed = 0
         self.errors: list[BaseException] = []
         self.failed_params: list[Any] = []
@@ -118,47 +129,53 @@ class Run:
     # -- steps ---------------------------------------------------------------------------------
 
     def ask(self) -> Trial:
-        """The next trial to evaluate."""
-        if self.starts and not getattr(self.optimizer, "_adopted", ()):  # of a killed run: earlier
-            return self._first()
+        """The next trial: those of a killed run first, then the user's first points."""
         with self._interrupts.held():
-            if self._failures.any:  # failures kept pending must not take it past its horizon
-                self._failures.release(max(self.wanted(MOST_HELD + 1) - 1, 0))
-            trial = self.optimizer.ask()
-            if self._failures.any:
-                params = self._failures.instead(trial)
-                if params is not None:
-                    self._failures.hold(trial)
-                    trial = self.optimizer.expect(params)
-            self.pending[trial.number] = trial
-        return trial
-
-    def _first(self) -> Trial:
-        """A trial at the next point that the user begins with."""
-        with self._interrupts.held():
-            trial = self.optimizer.expect(self.starts.popleft())
+            if self.starts and not self.player.adopted:
+                trial = self.player.expect(self.starts.popleft())
+            else:
+                if self._failures.any:  # those kept pending must not take it past its horizon
+                    self._failures.release(max(self.wanted(MOST_HELD + 1) - 1, 0))
+                trial = self._failures.ask()
             self.pending[trial.number] = trial
         return trial
 
     def settle(self, trial: Trial, outcome: Outcome) -> Stop | None:
-        """Take in how an evaluation ended; whether that ends the run, too."""
-        if outcome.error is not None:
-            return self._failed(trial, outcome.error)
+        """Take in how an evaluation ended, and return why the run should end, if it should."""
+        error = outcome.error
         with self._interrupts.held():
-            try:
-                self.optimizer.tell(trial, outcome.value)
-            except InvalidInput as error:  # a policy of the user's own may refuse numbers
-                refused: InvalidInput | None = error
-            else:
-                refused = None
-                del self.pending[trial.number]
-                self._learned(trial)
-        if refused is not None:
-            return self._failed(trial, refused)
-        return self._stop_after(trial, outcome.value)
+            counts = error is None
+            if error is None:
+                try:
+                    self.player.tell(trial, outcome.value)
+                except Settled:
+                    self._overtaken(trial, outcome.value)
+                    counts = False
+                except InvalidInput as refused:  # a policy of the user's own may refuse numbers
+                    error = refused
+                else:
+                    self._learned(trial)
+        if error is not None:
+            return self._failed(trial, error)
+        if counts and self._callback is not None and self._called_off(trial, outcome.value):
+            return Stop(CALLBACK, True, "The callback ended the run.")
+        return self.all_made() or self.certified() or self.time_up()
+
+    def _overtaken(self, trial: Trial, value: float) -> None:
+        """Leave a trial alone that somebody else told or cancelled while it was evaluated here."""
+        _log.warning(
+            "trial %d was told or cancelled by somebody else while it was evaluated: its value "
+            "here, %r, is dropped. To use it, add it at %r",
+            trial.number,
+            value,
+            trial.params,
+        )
+        del self.pending[trial.number]
+        self.n_told = self.player.n_told
 
     def _learned(self, trial: Trial) -> None:
-        self.n_told = self.optimizer.n_told
+        del self.pending[trial.number]
+        self.n_told = self.player.n_told
         self._failures.succeeded(trial.params)
         if self.n_told >= self._next_checkpoint:
             self.checkpoint()
@@ -168,43 +185,33 @@ class Run:
         """Draw the meter, if that is due."""
         self._meter.show(self.n_told, self.n_failed)
 
-    def _stop_after(self, trial: Trial, value: float) -> Stop | None:
-        if self._callback is not None and self._called_off(trial, value):
-            return Stop(CALLBACK, True, "The callback ended the run.")
-        ended = self.all_made()
-        if ended is not None:
-            return ended
-        return self.certified() or self.time_up()
-
     def all_made(self) -> Stop | None:
-        """Whether there are as many values as were wanted."""
+        """The end of a run that has as many values as were wanted."""
         if self.limits.n_evals is not None and self.n_told >= self.limits.n_evals:
             return Stop(DONE, True, "All evaluations were made.")
         return None
 
     def certified(self) -> Stop | None:
-        """Whether the certificate is within the tolerance, where it is due to be looked at."""
+        """The end of a run whose certificate is within the tolerance, if it is due for a look."""
         tolerance = self.limits.tolerance
         if tolerance is None or self.n_told < self._next_certificate:
             return None
         self._next_certificate = self.n_told + max(1, self.n_told // CERTIFICATE_EVERY)
         with self._interrupts.held():
-            certificate = self.optimizer.certificate()
+            certificate = self.player.certificate()
         if certificate > tolerance:
             return None
         return Stop(TOLERANCE, True, "The certificate is within the tolerance.")
 
     def time_up(self) -> Stop | None:
-        """Whether the time is up."""
+        """The end of a run whose time is up."""
         if self.seconds_left() <= 0.0:
             return Stop(TIME_UP, True, "The time is up.")
         return None
 
     def _called_off(self, trial: Trial, value: float) -> bool:
         assert self._callback is not None
-        now = Evaluation(
-            trial.number, trial.params, value, self.n_told, self.seconds, self.optimizer
-        )
+        now = Evaluation(trial.number, trial.params, value, self.n_told, self.seconds, self.shown)
         try:
             answer = self._callback(now)
         except StopIteration:  # SciPy's way to stop
@@ -254,9 +261,9 @@ class Run:
         return Stop(BROKEN, False, f"The executor failed: {error_text(error)}.")
 
     def checkpoint(self) -> None:
-        """Remember what is known now."""
-        best = self.optimizer.recommend()
-        certificate = self.optimizer.certificate()
+        """Remember the answer of this moment."""
+        best = self.player.recommend()
+        certificate = self.player.certificate()
         self.checkpoints.append(
             Checkpoint(self.n_told, self.seconds, best.mean, best.lower, best.upper, certificate)
         )
@@ -264,13 +271,13 @@ class Run:
         self._next_checkpoint = max(self.n_told + 1, math.ceil(self.n_told * CHECKPOINT_FACTOR))
 
     def finish(self) -> int:
-        """Give up what is pending: how many evaluations that are."""
-        dropped = len(self.pending)
-        for trial in self.pending.values():
-            self.optimizer.cancel(trial)
-        self.pending.clear()
+        """Give up what is pending, and return how many evaluations were still under way."""
+        dropped = list(self.pending)
+        for number in dropped:
+            give_up(self.player, self.pending[number])
+            del self.pending[number]
         self._failures.release()
-        return dropped
+        return len(dropped)
 
 
 def one_at_a_time(run: Run, f: Function) -> Stop:

@@ -13,15 +13,16 @@ import numpy as np
 
 from partita._types import FloatArray
 from partita.errors import InvalidInput
+from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Box, Grid
 from partita.model.kernels import Matern
 from partita.model.mixed import Mixed
-from partita.model.noise import Noise
+from partita.policies import optional
 from partita.policies.base import Policy
 from partita.policies.construct import construct, name_of
 from partita.space import Space
 
-#: A finite space of at most so many feasible points is played as a list of them.
+#: A finite space of at most this many feasible points is played as a list of them.
 MOST_ARMS = 10_000
 #: A constraint is tried on every point of a finite space of at most this size, in chunks.
 MOST_TRIED, CHUNK = 20_000, 1000
@@ -57,15 +58,15 @@ def domain_of(space: Space) -> Grid | Arms | Box | Mixed:
 def _feasible(space: Space, most: int) -> FloatArray | None:
     """All feasible points of a finite space, (n, D), or None if they are more than `most`."""
     points = space.grid()
-    found: list[FloatArray] = []
+    kept: list[FloatArray] = []
     number = 0
     for start in range(0, len(points), CHUNK):  # a constraint may be slow: no more than needed
         chunk = points[start : start + CHUNK]
-        found.append(chunk[space.feasible(chunk)])
-        number += len(found[-1])
+        kept.append(chunk[space.feasible(chunk)])
+        number += len(kept[-1])
         if number > most:
             return None
-    return np.concatenate(found)
+    return np.concatenate(kept)
 
 
 def check_lengthscales(kernel: object, space: Space) -> None:
@@ -89,12 +90,9 @@ def check_lengthscales(kernel: object, space: Space) -> None:
 def make_policy(
     domain: Grid | Arms | Box | Mixed,
     policy: str | Callable[..., Any] | None,
+    assumptions: Assumptions,
     *,
     n_evals: int | None,
-    kernel: Matern | None,
-    norm_bound: float | None,
-    noise: Noise | None,
-    delta: float,
     seed: int,
 ) -> Policy:
     """A policy on `domain`, told what is known.
@@ -102,35 +100,26 @@ def make_policy(
     Parameters
     ----------
     policy
-        None: `PiGPUCB` if kernel, norm_bound and noise are all given, else `CalibratedUCB`. Or a
-        name of the registry, with settings in brackets if need be, a class, or a function of the
-        domain.
+        None: `PiGPUCB` if the assumptions are complete, else `CalibratedUCB`. Or a name of the
+        registry, with settings in brackets if need be, a class, or a function of the domain.
     """
     settings: Mapping[str, Any] = {}
     maker: Any
     if policy is None:
-        maker = _default(domain, None not in (kernel, norm_bound, noise))
+        maker = _default(domain, assumptions)
     elif isinstance(policy, str):
         maker, settings = _by_name(policy, domain)
     else:
-        maker = policy
-    if isinstance(maker, Policy) or not callable(maker):
-        raise InvalidInput(
-            f'policy={policy!r}: give a name such as "pi-gp-ucb", a policy class, or a function '
-            "that makes one for a domain"
-        )
-    made = construct(
+        maker = check_maker(policy)
+    made: Any = construct(
         maker,
         domain,
+        assumptions,
         horizon=HORIZON if n_evals is None and _needs_horizon(maker) else n_evals,
-        kernel=kernel,
-        norm_bound=norm_bound,
-        noise=noise,
-        delta=delta,
         seed=seed,
         settings=settings,
     )
-    if not all(hasattr(made, name) for name in ("ask", "tell", "cancel", "recommend")):
+    if not optional.is_policy(made):
         raise InvalidInput(
             f"policy={name_of(maker)} made {made!r}, which has no ask, tell, cancel and "
             "recommend: give a policy"
@@ -138,8 +127,18 @@ def make_policy(
     return made  # type: ignore[no-any-return]
 
 
-def _default(domain: Grid | Arms | Box | Mixed, known: bool) -> Callable[..., Any]:
-    if not known:
+def check_maker(policy: Any) -> Callable[..., Any]:
+    """A class or function that makes policies, not a policy."""
+    if isinstance(policy, Policy) or not callable(policy):
+        raise InvalidInput(
+            f'policy={policy!r}: give a name such as "pi-gp-ucb", a policy class, or a function '
+            "that makes one for a domain"
+        )
+    return policy  # type: ignore[no-any-return]
+
+
+def _default(domain: Grid | Arms | Box | Mixed, assumptions: Assumptions) -> Callable[..., Any]:
+    if not assumptions.complete:
         from partita.policies.calibrated.calibrated_ucb import CalibratedUCB
 
         return CalibratedUCB

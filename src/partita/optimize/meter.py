@@ -1,4 +1,4 @@
-"""The progress bar of a run: how far it is, and what is known so far."""
+"""The progress bar of a run: how far it is, and the answer so far."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import TextIO
 from partita._status import StatusLine, bar
 from partita._text import duration
 
-from .optimizer import Optimizer, Suggestion
+from .optimizer import Suggestion
+from .player import Player
 
 #: Seconds between two drawings.
 EVERY = 0.1
-#: What is known is asked for anew so seldom that it takes at most this part of the time.
+#: The answer is asked for anew so seldom that it takes at most this part of the time.
 SHARE = 0.05
 
 
@@ -25,14 +26,14 @@ class Meter:
 
     def __init__(
         self,
-        optimizer: Optimizer,
+        player: Player,
         n_evals: int | None,
         max_seconds: float | None,
         shown: bool | None = None,
         stream: TextIO | None = None,
     ) -> None:
         self._line = StatusLine(stream, shown)
-        self._optimizer = optimizer
+        self._player = player
         self._n_evals, self._max_seconds = n_evals, max_seconds
         self._start = self._next = time.monotonic()
         self._next_known = self._start
@@ -44,7 +45,7 @@ class Meter:
         return self._line.shown
 
     def know(self, best: Suggestion, certificate: float) -> None:
-        """What is known, found out anyway."""
+        """Show this answer from now on."""
         if self._line.shown:
             reach = max(best.upper - best.mean, best.mean - best.lower)
             self._known = f"best {best.mean:.4g} ± {reach:.2g}"
@@ -52,7 +53,7 @@ class Meter:
                 self._known += f"  certificate {certificate:.2g}"
 
     def show(self, done: int, failed: int) -> None:
-        """So many evaluations are done, and so many failed: drawn now and then."""
+        """Draw the numbers of evaluations that are done and that failed, if a drawing is due."""
         if not self._line.shown:
             return
         now = time.monotonic()
@@ -60,7 +61,7 @@ class Meter:
             return
         self._next = now + EVERY
         if now >= self._next_known and done:
-            self.know(self._optimizer.recommend(), self._optimizer.certificate())
+            self.know(self._player.recommend(), self._player.certificate())
             spent = time.monotonic() - now
             self._next_known = now + max(5 * EVERY, spent / SHARE)
         self._line.write(self._text(done, failed, now - self._start))

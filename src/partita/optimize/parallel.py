@@ -17,8 +17,16 @@ from .evaluate import Function, Outcome, evaluate_all
 from .loop import Run, Stop
 from .optimizer import Trial
 
-#: An executor is waited for in turns of so many seconds, between which the meter is drawn.
+#: An executor is waited for in turns of this many seconds, between which the meter is drawn.
 TURN = 0.2
+
+
+class Workers(NamedTuple):
+    """Who evaluates: an executor, the tasks it has under way at a time, evaluations a task."""
+
+    executor: Executor
+    in_flight: int
+    batch: int
 
 
 class Task(NamedTuple):
@@ -28,21 +36,21 @@ class Task(NamedTuple):
     again: bool = False
 
 
-def in_parallel(run: Run, f: Function, executor: Executor, in_flight: int, batch: int) -> Stop:
-    """Let an executor evaluate, with `in_flight` tasks of `batch` evaluations under way."""
+def in_parallel(run: Run, f: Function, workers: Workers) -> Stop:
+    """Let an executor evaluate."""
     tasks: dict[Future[list[Outcome]], Task] = {}
     # Futures put themselves here when they end: one wait for any, whatever executor made them.
     ended_tasks: queue.SimpleQueue[Future[list[Outcome]]] = queue.SimpleQueue()
 
     def submit(task: Task) -> None:
         numbered = [(trial.number, trial.params) for trial in task.trials]
-        future = executor.submit(evaluate_all, f, numbered)
+        future = workers.executor.submit(evaluate_all, f, numbered)
         tasks[future] = task
         future.add_done_callback(ended_tasks.put)
 
     try:
         while True:
-            while len(tasks) < in_flight and (number := run.wanted(batch)) > 0:
+            while len(tasks) < workers.in_flight and (number := run.wanted(workers.batch)) > 0:
                 trials = [run.ask() for _ in range(number)]
                 try:
                     submit(Task(trials))
@@ -71,12 +79,12 @@ def _first_ended(
     run: Run, ended: queue.SimpleQueue[Future[list[Outcome]]]
 ) -> list[Future[list[Outcome]]]:
     """Tasks that have ended, at least one if the time allows."""
-    found = []
+    futures = []
     with contextlib.suppress(queue.Empty):
-        found.append(ended.get(timeout=max(min(TURN, run.seconds_left()), 0.0)))
+        futures.append(ended.get(timeout=max(min(TURN, run.seconds_left()), 0.0)))
         while True:
-            found.append(ended.get_nowait())
-    return found
+            futures.append(ended.get_nowait())
+    return futures
 
 
 def _slipped(future: Future[list[Outcome]]) -> bool:

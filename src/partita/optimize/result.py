@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +13,7 @@ from scipy.optimize import OptimizeResult
 from partita._text import duration, number, value_text
 from partita._types import FloatArray
 
-from .trials import Trials
+from .trials import Record, Trials
 
 if TYPE_CHECKING:
     from partita.space import Space
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Checkpoint(NamedTuple):
-    """What was known after so many evaluations: of the best point, and of all others."""
+    """The answer after a number of evaluations, and how much better any other point could be."""
 
     evaluations: int
     seconds: float
@@ -35,10 +35,12 @@ class Checkpoint(NamedTuple):
 class History:
     """How a run went: every evaluation, and what was known at some of them.
 
+    A loop over it, an index or a slice gives what those of `trials` do.
+
     Attributes
     ----------
     trials
-        Evaluations that gave a value, a table.
+        Evaluations that gave a value, a sequence of records (number, params, value, state).
     evaluations
         Numbers of evaluations at the checkpoints, about a quarter more from one to the next, (c,).
     failed_params
@@ -68,8 +70,8 @@ class History:
     @property
     def x(self) -> Any:
         """The same by place instead of name: an array (n, d), or a list of lists."""
-        rows = self.trials.params
-        return [list(row.values()) for row in rows] if self.trials.space.named else rows
+        params = self.trials.params
+        return [list(row.values()) for row in params] if self.trials.space.named else params
 
     @property
     def values(self) -> FloatArray:
@@ -78,6 +80,12 @@ class History:
 
     def __len__(self) -> int:
         return len(self.trials)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.trials[place]
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self.trials)
 
     def __repr__(self) -> str:
         return f"History({len(self):,} values, {len(self.evaluations)} checkpoints)"
@@ -146,7 +154,7 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
         if "history" not in self:  # made by hand, or by a copy of SciPy's
             return str(super().__repr__())
         failed = f", {self.nfail:,} failed" if self.nfail else ""
-        bound = "no other point is better by more" if self.certificate < math.inf else "not known"
+        says = "no other point is better by more" if self.certificate < math.inf else "not known"
         rows = [
             ("message", str(self.message)),
             ("success", f"{self.success} (status {self.status})"),
@@ -154,7 +162,7 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
             ("fun", f"{number(self.fun)} (posterior mean, {self.direction}d)"),
             ("lower", number(self.lower)),
             ("upper", number(self.upper)),
-            ("certificate", f"{number(self.certificate)} ({bound})"),
+            ("certificate", f"{number(self.certificate)} ({says})"),
             ("guarantee", str(self.guarantee)),
             ("nfev", f"{self.nfev:,}{failed}"),
             ("seconds", duration(self.seconds)),

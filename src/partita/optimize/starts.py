@@ -21,8 +21,8 @@ def read_starts(x0: Any, space: Space) -> list[Any]:
 
 def without_known(starts: Sequence[Any], trials: Trials) -> list[Any]:
     """Those that have no value yet, and are not being evaluated."""
-    known = {unit.tobytes() for part in (trials.finished, trials.pending) for unit in part.units}
-    return [start for start in starts if trials.space.encode(start).tobytes() not in known]
+    there = {unit.tobytes() for part in (trials.finished, trials.pending) for unit in part.units}
+    return [start for start in starts if trials.space.encode(start).tobytes() not in there]
 
 
 def _points(x0: Any, space: Space) -> Sequence[Any]:
@@ -49,7 +49,7 @@ def _read(point: Any, space: Space) -> Any:
     try:
         params = space.decode(space.encode(point))
     except InvalidInput as error:
-        raise InvalidInput(f"x0={shown} is no point of the space: {error}") from error
+        raise InvalidInput(f"x0={shown} is not a point of the space: {error}") from error
     if not space.allows(params):
         raise InvalidInput(
             f"x0={shown}: feasible does not allow it. Give a first point that it allows"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -31,16 +33,16 @@ class Ledger:
     def __len__(self) -> int:
         return self._n
 
-    def append(self, unit: FloatArray, state: int) -> int:
-        """Take in a trial at a point (D,); its number."""
+    def append(self, unit: FloatArray) -> int:
+        """Take in a pending trial at a point (D,) and return its number."""
         number = self._n
         if number == len(self._states):
             self._units = np.concatenate([self._units, np.empty_like(self._units)])
             self._values = np.concatenate([self._values, np.full(number, np.nan)])
             self._states = np.concatenate([self._states, np.zeros_like(self._states)])
         self._units[number] = unit
-        self._states[number] = state
-        self.counts[state] += 1
+        self._states[number] = PENDING
+        self.counts[PENDING] += 1
         self._n = number + 1
         return number
 
@@ -57,7 +59,13 @@ class Ledger:
 
     def unit(self, number: int) -> FloatArray:
         """The point (D,) of a trial, as it was appended."""
-        return np.array(self._units[number])
+        unit: FloatArray = self._units[number].copy()
+        return unit
+
+    def mark(self, number: int) -> bytes:
+        """The bytes of the point of a trial, to compare it with another."""
+        word: bytes = self._units[number].tobytes()
+        return word
 
     def state(self, number: int) -> int:
         """The state of a trial."""
@@ -66,32 +74,42 @@ class Ledger:
     def table(self, space: Space) -> Trials:
         """A copy of the record to read."""
         n = self._n
-        return Trials(
-            space,
-            np.arange(n),
-            self._units[:n].copy(),
-            self._values[:n].copy(),
-            self._states[:n].copy(),
-        )
+        columns = (self._units[:n].copy(), self._values[:n].copy(), self._states[:n].copy())
+        return Trials(space, np.arange(n), *columns)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is used of the arrays."""
+        """The part of the arrays that is used."""
         n = max(self._n, 1)
-        return {
-            "_units": self._units[:n],
-            "_values": self._values[:n],
-            "_states": self._states[:n],
-            "_n": self._n,
-            "counts": list(self.counts),
-        }
+        cut = {name: getattr(self, name)[:n] for name in ("_units", "_values", "_states")}
+        return {**self.__dict__, **cut}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+
+class Record(NamedTuple):
+    """One trial of a table.
+
+    Attributes
+    ----------
+    number
+    params
+        What the function was given: a dict, or an array.
+    value
+        As told; None if the trial is pending or failed.
+    state
+        "pending", "finished" or "failed".
+    """
+
+    number: int
+    params: Any
+    value: float | None
+    state: str
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trials:
-    """Trials as they stood when this table was made.
+class Trials(Sequence[Record]):
+    """Trials as they stood when this table was made: a sequence of records, and arrays.
+
+    `trials[0]`, `trials[-1]` and a loop over `trials` give a `Record` (number, params, value,
+    state); `trials[10:20]` is another table. Places count from 0 in every table.
 
     Attributes
     ----------
@@ -112,6 +130,25 @@ class Trials:
     values: FloatArray
     codes: npt.NDArray[np.int8]
 
+    @overload
+    def __getitem__(self, place: int) -> Record: ...
+    @overload
+    def __getitem__(self, place: slice) -> Trials: ...
+    def __getitem__(self, place: int | slice) -> Record | Trials:
+        if isinstance(place, slice):
+            return self._rows(place)
+        place = operator.index(place)
+        code = int(self.codes[place])
+        return Record(
+            int(self.numbers[place]),
+            self.space.decode(self.units[place]),
+            float(self.values[place]) if code == FINISHED else None,
+            STATES[code],
+        )
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
     @property
     def params(self) -> Any:
         """What the function was given: a list of dicts, or an array (n, d)."""
@@ -128,26 +165,26 @@ class Trials:
     @property
     def finished(self) -> Trials:
         """Those with a value."""
-        return self._where(FINISHED)
+        return self._rows(self.codes == FINISHED)
 
     @property
     def failed(self) -> Trials:
         """Those cancelled."""
-        return self._where(FAILED)
+        return self._rows(self.codes == FAILED)
 
     @property
     def pending(self) -> Trials:
         """Those neither told nor cancelled."""
-        return self._where(PENDING)
+        return self._rows(self.codes == PENDING)
 
-    def _where(self, state: int) -> Trials:
-        rows = np.flatnonzero(self.codes == state)
+    def _rows(self, which: slice | npt.NDArray[np.bool_]) -> Trials:
         return Trials(
-            self.space, self.numbers[rows], self.units[rows], self.values[rows], self.codes[rows]
+            self.space,
+            self.numbers[which],
+            self.units[which],
+            self.values[which],
+            self.codes[which],
         )
-
-    def __len__(self) -> int:
-        return len(self.numbers)
 
     def __repr__(self) -> str:
         counts = np.bincount(self.codes, minlength=3).tolist()

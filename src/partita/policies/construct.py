@@ -8,15 +8,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from partita.errors import InvalidInput
+from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Box, Grid
-from partita.model.kernels import Matern
 from partita.model.mixed import Mixed
-from partita.model.noise import Noise
 
 P = TypeVar("P")
 
-#: What a policy may be told of the problem, by the names that constructors use for it.
-KNOWN = ("horizon", "kernel", "norm_bound", "noise", "delta", "seed")
+NOTHING = Assumptions()
 
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -25,12 +23,9 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 def construct(
     make: Callable[..., P],
     domain: Grid | Arms | Box | Mixed,
+    assumptions: Assumptions = NOTHING,
     *,
     horizon: int | None = None,
-    kernel: Matern | None = None,
-    norm_bound: float | None = None,
-    noise: Noise | None = None,
-    delta: float | None = None,
     seed: int | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> P:
@@ -43,7 +38,7 @@ def construct(
         function, a `functools.partial`. The domain is its first argument. A signature with
         `**keywords` is given all that is known. What a partial has fixed stays as it is.
     domain
-    horizon, kernel, norm_bound, noise, delta, seed
+    assumptions, horizon, seed
         What is known of the problem; None for what is not.
     settings
         Further arguments by name, and others in place of those above. Each must be one that the
@@ -56,11 +51,12 @@ def construct(
     foreign = [name for name in given if name not in named and not open_ended]
     if foreign:
         raise InvalidInput(
-            f"{name_of(make)} has no setting {_words(foreign)}: it takes "
-            f"{_words(named) or 'a domain alone'}."
+            f"{name_of(make)} has no setting {', '.join(foreign)}: it takes "
+            f"{', '.join(named) or 'a domain alone'}."
         )
     fixed = make.keywords if isinstance(make, functools.partial) else {}
-    for name, value in zip(KNOWN, (horizon, kernel, norm_bound, noise, delta, seed), strict=True):
+    problem = {"horizon": horizon, **assumptions.keywords(), "seed": seed}
+    for name, value in problem.items():
         if value is not None and name not in fixed and (open_ended or name in named):
             given.setdefault(name, value)
     missing = [
@@ -69,13 +65,13 @@ def construct(
         if p.default is p.empty and p.name not in given and p.kind not in _VARIADIC
     ]
     if missing:
-        known = [name for name in KNOWN if name in given]
-        flags = ["--" + name.replace("_", "-") for name in missing if name in KNOWN]
-        options = f" (on the command line, {_words(flags)})" if flags else ""
+        flags = ["--" + name.replace("_", "-") for name in missing if name in problem]
+        options = f" (on the command line, {', '.join(flags)})" if flags else ""
         raise InvalidInput(
-            f"{name_of(make)} needs {_words(missing)}, not known here: give "
-            f"{_words([f'{name}=...' for name in missing])}{options}, or fix it with "
-            f"functools.partial. Known: {_words(['domain', *known])}."
+            f"{name_of(make)} needs {', '.join(missing)}, not known here: give "
+            f"{', '.join(f'{name}=...' for name in missing)}{options}, or fix it with "
+            "functools.partial. Known: "
+            f"{', '.join(['domain', *(name for name in problem if name in given)])}."
         )
     return make(domain, **given)
 
@@ -109,7 +105,3 @@ def _parameters(make: Callable[..., Any]) -> list[inspect.Parameter]:
             "make(domain, *, seed=0)."
         )
     return parameters[1:] if first.kind in _POSITIONAL else parameters
-
-
-def _words(names: list[str]) -> str:
-    return ", ".join(names)

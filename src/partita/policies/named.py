@@ -40,16 +40,16 @@ class PolicySpec:
 
 def read_policy(text: str) -> PolicySpec:
     """A policy by its name, with settings in brackets if need be: "hoo[nu1=2,rho=0.5]"."""
-    found = re.fullmatch(r"([^\[\]]+)(?:\[(.*)\])?", text)
-    if found is None:
+    parts = re.fullmatch(r"([^\[\]]+)(?:\[(.*)\])?", text)
+    if parts is None:
         raise InvalidInput(f"policy {text!r}: give a name, or name[setting=value,...].")
     settings = []
-    for part in filter(None, (found[2] or "").split(",")):
+    for part in filter(None, (parts[2] or "").split(",")):
         name, equals, value = part.partition("=")
         if not equals:
             raise InvalidInput(f"policy {text!r}: {part!r} is not a setting=value.")
         settings.append((name.strip(), _setting(value.strip())))
-    return PolicySpec(found[1], tuple(settings))
+    return PolicySpec(parts[1], tuple(settings))
 
 
 def _setting(text: str) -> Setting:

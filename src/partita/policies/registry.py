@@ -81,6 +81,8 @@ ANY = ("grid", "arms", "box")
 NORM = "‖f‖ ≤ B, L-sub-Gaussian noise, both known"
 LINEAR = "f linear in the coordinates, ‖θ‖ ≤ B, L-sub-Gaussian noise, both known"
 EXACT = "values without noise"
+TREE: Mapping[str, Any] = {"order_free": False, "memory": {"box": 1.0}}
+SIMPLE: Mapping[str, Any] = {**TREE, "unasked": "accepted", "regret": "simple"}
 
 _METHODS = (
     Method(
@@ -215,7 +217,7 @@ _METHODS = (
         ANY,
         "when norm and noise are not known: bounds are measured, not proven",
         {"kernel": None, "norm_bound": None, "noise": None},
-        {"order_free": False, "memory": {"box": 1.0}},
+        TREE,
     ),
     Method(
         "confidence-ball",
@@ -263,7 +265,7 @@ _METHODS = (
         "O(depth)",
         ANY,
         "when f is rough and nothing but its noise is known",
-        promises={"order_free": False, "memory": {"box": 1.0}},
+        promises=TREE,
     ),
     Method(
         "stosoo",
@@ -275,12 +277,7 @@ _METHODS = (
         "O(depth · log t)",
         ANY,
         "to find a good point under noise when nothing is known of f; its regret is not small",
-        promises={
-            "order_free": False,
-            "unasked": "accepted",
-            "memory": {"box": 1.0},
-            "regret": "simple",
-        },
+        promises=SIMPLE,
     ),
     Method(
         "doo",
@@ -292,13 +289,7 @@ _METHODS = (
         "O(log t)",
         ANY,
         "without noise, when the smoothness is known",
-        promises={
-            "order_free": False,
-            "unasked": "accepted",
-            "memory": {"box": 1.0},
-            "regret": "simple",
-            "noisy": False,
-        },
+        promises={**SIMPLE, "noisy": False},
     ),
     Method(
         "soo",
@@ -310,13 +301,7 @@ _METHODS = (
         "O(depth · log t)",
         ANY,
         "without noise, when nothing is known of f",
-        promises={
-            "order_free": False,
-            "unasked": "accepted",
-            "memory": {"box": 1.0},
-            "regret": "simple",
-            "noisy": False,
-        },
+        promises={**SIMPLE, "noisy": False},
     ),
     Method(
         "direct",
@@ -328,13 +313,7 @@ _METHODS = (
         "O(sizes · log t)",
         ANY,
         "without noise, when nothing is known of f",
-        promises={
-            "order_free": False,
-            "unasked": "accepted",
-            "memory": {"box": 1.0},
-            "regret": "simple",
-            "noisy": False,
-        },
+        promises={**SIMPLE, "noisy": False},
     ),
     Method(
         "uniform",
@@ -387,7 +366,7 @@ def load(path: str) -> Maker:
     if added:
         sys.path.insert(0, here)
     try:
-        found: Any = importlib.import_module(module)
+        made: Any = importlib.import_module(module)
     except ImportError as error:
         raise InvalidInput(f"policy {path!r}: {module} cannot be imported ({error}).") from error
     except Exception as error:  # the user's module may raise anything
@@ -399,12 +378,12 @@ def load(path: str) -> Maker:
         if added:
             sys.path.remove(here)
     for part in attribute.split("."):
-        found = getattr(found, part, None)
-        if found is None:
+        made = getattr(made, part, None)
+        if made is None:
             raise InvalidInput(f"policy {path!r}: {module} has no {attribute}.")
-    if not callable(found):
-        raise InvalidInput(f"policy {path!r} is no class or function: {found!r}.")
-    return found  # type: ignore[no-any-return]
+    if not callable(made):
+        raise InvalidInput(f"policy {path!r} is not a class or function: {made!r}.")
+    return made  # type: ignore[no-any-return]
 
 
 def source_digest(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -14,10 +14,12 @@ import numpy as np
 from partita._optional import require
 from partita.errors import InvalidInput
 
+from .events import BEGINNINGS, ENDINGS, Kind
+
 if TYPE_CHECKING:
     from .study import Study
 
-ENDINGS = (".csv", ".parquet")
+SUFFIXES = (".csv", ".parquet")
 
 
 def columns(study: Study) -> dict[str, list[Any]]:
@@ -26,41 +28,38 @@ def columns(study: Study) -> dict[str, list[Any]]:
     Times are of UTC. Parameters that are called like one of the first five have `param_` before
     their name; those of an array are x0, x1, …
     """
-    times = study._store.rows("SELECT kind, trial, time FROM events ORDER BY seq")
     trials, expired = study.trials, set(study.expired)
-    asked: dict[int, datetime] = {}
-    ended: dict[int, datetime] = {}
-    for kind, number, seconds in times:
-        when = datetime.fromtimestamp(seconds, UTC)
-        if kind in ("ask", "expect", "add"):
-            asked[number] = when
-        if kind in ("tell", "add", "cancel", "expire"):
-            ended[number] = when
     numbers = trials.numbers.tolist()
     states = ["expired" if n in expired else s for n, s in zip(numbers, trials.states, strict=True)]
     table: dict[str, list[Any]] = {
         "number": numbers,
         "state": states,
         "value": [None if np.isnan(v) else v for v in trials.values.tolist()],
-        "asked": [asked.get(n) for n in numbers],
-        "ended": [ended.get(n) for n in numbers],
+        "asked": _times(study, BEGINNINGS, numbers),
+        "ended": _times(study, ENDINGS, numbers),
     }
-    found = trials.params
+    params = trials.params
     if study.space.names is not None:
         for name in study.space.names:
             key = f"param_{name}" if name in table else name
-            table[key] = [row[name] for row in found]
+            table[key] = [row[name] for row in params]
     else:
-        for i, column in enumerate(found.T.tolist()):
+        for i, column in enumerate(params.T.tolist()):
             table[f"x{i}"] = column
     return table
+
+
+def _times(study: Study, kinds: Sequence[Kind], numbers: list[int]) -> list[datetime | None]:
+    """When each trial had an event of some kinds, if it had one."""
+    times = study.times(kinds)
+    return [datetime.fromtimestamp(times[n], UTC) if n in times else None for n in numbers]
 
 
 def export(study: Study, path: str | PathLike[str]) -> None:
     """Write the trials of a study to a file that ends in .csv or .parquet."""
     target = Path(path)
-    if target.suffix not in ENDINGS:
-        raise InvalidInput(f"{target}: give a name that ends in {' or '.join(ENDINGS)}")
+    if target.suffix not in SUFFIXES:
+        raise InvalidInput(f"{target}: give a name that ends in {' or '.join(SUFFIXES)}")
     if not target.parent.is_dir():
         raise InvalidInput(f"{target}: there is no folder {target.parent}")
     if target.suffix == ".csv":

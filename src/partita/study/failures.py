@@ -35,3 +35,11 @@ def explained(error: sqlite3.Error, path: Path, timeout: float) -> StudyError:
             "it, or give a longer timeout. Nothing was changed"
         )
     return StudyError(f"{path}: {_REASONS.get(code, 'SQLite failed')} ({error})")
+
+
+def outdated(path: Path) -> StudyError:
+    """The error for a study in an older format that cannot be brought up to date."""
+    return StudyError(
+        f"{path} is a study in an older format, and the file, or its folder, is read-only, so that "
+        "it cannot be brought up to date. Nothing was changed; copy it to where you may write"
+    )

@@ -8,32 +8,40 @@ the log again at the next use.
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from partita.errors import InvalidInput, NotPending, StudyError
 
 from . import snapshot
+from .events import Event
 from .settings import Settings
 from .state import State
-from .store import Event, Store
+from .store import Store
 
-#: A snapshot is due once the events since the last took so many seconds, and one for so many bytes
-#: that it has: so its cost stays a small part, and what must be replayed short.
+#: A snapshot is due once there are SNAPSHOT_EVENTS since the last that took SNAPSHOT_AFTER seconds,
+#: and a second for each SNAPSHOT_BYTES of it: its cost stays a small part, the replay short.
 SNAPSHOT_AFTER, SNAPSHOT_BYTES, SNAPSHOT_EVENTS = 1.0, 2_500_000, 100
-_INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 
-class Change:
-    """A transaction that is under way: the state to change, and where to log that."""
+class Change(NamedTuple):
+    """A transaction that is under way.
 
-    def __init__(self, state: State, insert: Callable[[str, Event], object]) -> None:
-        self.state, self._insert = state, insert
+    Attributes
+    ----------
+    state
+        To change, once `begin` has been called.
+    begin
+        Called when all is checked: from then on the state is ahead of the log.
+    log
+        Writes down an event of the state.
+    """
 
-    def log(self, event: Event) -> None:
-        """Write down what was done to the state."""
-        self._insert(_INSERT, event)
+    state: State
+    begin: Callable[[], None]
+    log: Callable[[Event], None]
 
 
 class Replica:
@@ -73,19 +81,21 @@ class Replica:
 
     @contextlib.contextmanager
     def change(self) -> Iterator[Change]:
-        """One transaction. The block calls `begin` when it has made sure that all is well."""
+        """One transaction, with a snapshot after it if that is due."""
         state = self.current()  # before the file is locked, so that it is for a moment only
         self._expire(state)
         with self._guarded(), self.store.transaction() as db:
             self._catch_up(state)
             start = time.perf_counter()
-            yield Change(state, db.execute)
+            told = state.optimizer.n_told
+            yield Change(state, self._begin, lambda event: _insert(db, event))
+            if state.optimizer.n_told > told:
+                self._note(state)
             self._spent += time.perf_counter() - start
         if self._spent > SNAPSHOT_AFTER:
             self._snapshot(state)
 
-    def begin(self) -> None:
-        """From now on the state is ahead of the log, until the transaction ends."""
+    def _begin(self) -> None:
         self._clean = False
 
     @contextlib.contextmanager
@@ -124,14 +134,14 @@ class Replica:
             now = time.time()
             for number in state.overdue(now - limit):
                 self._clean = False
-                db.execute(_INSERT, state.settle("expire", number, now))
+                _insert(db, state.expire(number, now))
 
-    def note(self, state: State) -> None:
-        """Write down what is known, if the state has looked just now. Within a transaction."""
-        known = state.known
-        if known is not None and known.told == state.optimizer.n_told:
+    def _note(self, state: State) -> None:
+        """Write down the answer, if the state has looked just now. Within a transaction."""
+        answer = state.answer
+        if answer is not None and answer.told == state.optimizer.n_told:
             query = "INSERT OR IGNORE INTO progress VALUES (?, ?, ?, ?, ?, ?)"
-            self.store.rows(query, (known.told, time.time(), *known[1:]))
+            self.store.rows(query, (answer.told, time.time(), *answer[1:]))
 
     # -- snapshots -----------------------------------------------------------------------------
 
@@ -141,9 +151,9 @@ class Replica:
         last = self.store.rows("SELECT coalesce(max(seq), 0) FROM events")[0][0]
         query = "SELECT seq, written_by, digest, state FROM snapshot"
         for seq, written_by, digest, data in self.store.rows(query):
-            found = snapshot.read(data, digest, written_by, fresh.optimizer.space)
-            if found is not None and found.seq == seq <= last:
-                return found
+            stored = snapshot.read(data, digest, written_by, fresh.optimizer.space)
+            if stored is not None and stored.seq == seq <= last:
+                return stored
         return fresh
 
     def _snapshot(self, state: State) -> None:
@@ -177,3 +187,7 @@ class Replica:
             self._spent, self._snapshot_size = max(self._spent, SNAPSHOT_AFTER), 0
             self._snapshot(self._state)
         self.store.close()
+
+
+def _insert(db: sqlite3.Connection, event: Event) -> None:
+    db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", event)

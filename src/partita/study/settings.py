@@ -24,21 +24,18 @@ from partita._checks import (
 from partita._version import __version__
 from partita.errors import InvalidInput, StudyError
 from partita.model import noise as noises
+from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import sub_gaussian_constant
+from partita.optimize.making import check_maker
 from partita.optimize.optimizer import Optimizer
+from partita.policies.construct import name_of
 from partita.space import Space, as_space
 
 #: Noise that is stored as it is; any other as `SubGaussian` of its constant.
 _NOISES = {
-    kind.__name__: kind
-    for kind in (
-        noises.Uniform,
-        noises.Gaussian,
-        noises.Bounded,
-        noises.Bernoulli,
-        noises.SubGaussian,
-    )
+    name: getattr(noises, name)
+    for name in ("Uniform", "Gaussian", "Bounded", "Bernoulli", "SubGaussian")
 }
 #: Settings that may differ when a study is opened again: plans change.
 _FREE = ("n_evals",)
@@ -85,8 +82,8 @@ class Settings:
             own = getattr(self, name)
             if name in _FREE or value == own:
                 continue
-            show = Space.from_json if name == "space" else _itself
-            lines.append(f"{name} is {show(own)!r} there, but {show(value)!r} was given")
+            pair = map(Space.from_json, (own, value)) if name == "space" else (own, value)
+            lines.append("{} is {!r} there, but {!r} was given".format(name, *pair))
         return lines
 
     def build(
@@ -98,11 +95,18 @@ class Settings:
             direction=self.direction,  # type: ignore[arg-type]  # checked when it was given
             seed=self.seed,
             n_evals=self.n_evals,
-            norm_bound=self.norm_bound,
-            noise=None if self.noise is None else _noise(self.noise),
-            kernel=None if self.kernel is None else Matern(**self.kernel),
-            delta=self.delta,
             policy=policy if self.own_policy is not None else self.policy,
+            **self.assumptions.keywords(),
+        )
+
+    @property
+    def assumptions(self) -> Assumptions:
+        """What is assumed of the function."""
+        return Assumptions(
+            None if self.kernel is None else Matern(**self.kernel),
+            self.norm_bound,
+            None if self.noise is None else _noise(self.noise),
+            self.delta,
         )
 
     def missing(self, feasible: object, policy: object) -> str | None:
@@ -141,10 +145,6 @@ class Settings:
         return settings
 
 
-def _itself(value: Any) -> Any:
-    return value
-
-
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -154,23 +154,19 @@ def _digest(text: str) -> str:
 
 def _as_json(given: Mapping[str, Any]) -> dict[str, Any]:
     """What was given, checked and in the form that is stored; without what is None."""
-    found = {name: _AS_JSON[name](value) for name, value in given.items() if value is not None}
-    policy = found.pop("policy", None)
+    stored = {name: _AS_JSON[name](value) for name, value in given.items() if value is not None}
+    policy = stored.pop("policy", None)
     if policy is not None:
-        found["policy" if _is_ours(policy) else "own_policy"] = policy
-    if "space" in found:
-        space, constrained = found["space"]
-        found["space"] = space
-        if constrained:
-            found["constrained"] = True
-    if found.pop("feasible", False):
-        found["constrained"] = True
-    return found
-
-
-def _space_text(space: Any) -> tuple[str, bool]:
-    made = as_space(space)
-    return made.to_json(), made.constraint is not None
+        ours = ":" not in policy.partition("[")[0]
+        stored["policy" if ours else "own_policy"] = policy
+    if "space" in stored:
+        space = stored["space"]
+        stored["space"] = space.to_json()
+        if space.constraint is not None:
+            stored["constrained"] = True
+    if stored.pop("feasible", False):
+        stored["constrained"] = True
+    return stored
 
 
 def _feasible(feasible: object) -> bool:
@@ -199,22 +195,9 @@ def _kernel_json(kernel: object) -> dict[str, Any]:
 
 
 def _policy_text(policy: Any) -> str:
-    from partita.policies.construct import name_of
-
-    if not isinstance(policy, str) and not callable(policy):
-        raise InvalidInput(
-            f'policy={policy!r}: give a name such as "pi-gp-ucb", a policy class, or a function '
-            "that makes one for a domain"
-        )
-    return (
-        policy
-        if isinstance(policy, str)
-        else f"{getattr(policy, '__module__', '')}:{name_of(policy)}"
-    )
-
-
-def _is_ours(policy: str) -> bool:
-    return ":" not in policy.partition("[")[0]
+    if isinstance(policy, str):
+        return policy
+    return f"{getattr(check_maker(policy), '__module__', '')}:{name_of(policy)}"
 
 
 def _check_ours(policy: str) -> None:
@@ -226,7 +209,7 @@ def _check_ours(policy: str) -> None:
 
 
 _AS_JSON: dict[str, Callable[[Any], Any]] = {
-    "space": _space_text,
+    "space": as_space,
     "direction": lambda value: check_choice("direction", value, ("minimize", "maximize")),
     "seed": check_seed,
     "n_evals": check_horizon,

@@ -36,7 +36,7 @@ WRITTEN_BY = (
 )
 
 #: Modules of ours whose classes a state may hold, and rooms all of whose modules may.
-_MODULES = ("optimize.optimizer", "optimize.trials")
+_MODULES = ("optimize.game", "optimize.optimizer", "optimize.trials")
 _ROOMS = ("gp", "model", "partition", "policies", "space")
 _OTHERS = frozenset(
     {
@@ -65,7 +65,7 @@ _OTHERS = frozenset(
         ("numpy.random._pickle", "__generator_ctor"),
         ("numpy.random.bit_generator", "SeedSequence"),
         ("numpy.random.bit_generator", "__pyx_unpickle_SeedSequence"),
-        ("partita.study.state", "Known"),
+        ("partita.study.state", "Answer"),
         ("partita.study.state", "State"),
     }
 )
@@ -98,9 +98,9 @@ class _Unpickler(pickle.Unpickler):
         if (module, name) == ("builtins", "getattr"):  # how a method is pickled
             return _method
         if _is_ours(module):
-            found = getattr(import_module(module), name, None)
-            if isinstance(found, type) and found.__module__ == module:
-                return found
+            named = getattr(import_module(module), name, None)
+            if isinstance(named, type) and named.__module__ == module:
+                return named
         raise pickle.UnpicklingError(f"{module}.{name} has no place in a snapshot")
 
 
@@ -132,11 +132,11 @@ def read(data: bytes, digest: str, written_by: str, space: Space) -> State | Non
     if written_by != WRITTEN_BY or digest != digest_of(data):
         return None
     try:
-        found = _Unpickler(data, space).load()
+        state = _Unpickler(data, space).load()
     except Exception as error:  # whatever a damaged pickle leads to
         _log.warning("the snapshot of the study cannot be read (%s): its log is replayed", error)
         return None
-    return found if isinstance(found, State) else None
+    return state if isinstance(state, State) else None
 
 
 def digest_of(data: bytes) -> str:

@@ -17,20 +17,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from partita._types import FloatArray
-from partita.errors import InvalidInput, NotPending, NumericalError, StudyError
-from partita.optimize.optimizer import Optimizer, Trial, as_value
-from partita.optimize.trials import FINISHED, PENDING
+from partita.errors import InvalidInput, NumericalError, StudyError
+from partita.optimize.game import Game
+from partita.optimize.optimizer import Optimizer, Trial
+from partita.optimize.values import as_value
 
-from .store import Event
+from .events import BEGINNINGS, Event, Kind
 
 _log = logging.getLogger(__name__)
 
-#: What is known is looked at after so many values, then each time there are so many times more.
+#: The answer is looked at after this many values, then each time there are this many times more.
 FIRST_LOOK, LOOK_FACTOR = 20, 2
 
 
-class Known(NamedTuple):
-    """What was known after so many values, of the best point and of all others."""
+class Answer(NamedTuple):
+    """The answer after `told` values, and how much better any other point could be."""
 
     told: int
     mean: float
@@ -39,8 +40,17 @@ class Known(NamedTuple):
     certificate: float
 
 
+class Begun(NamedTuple):
+    """A trial that has begun, and the event that says so."""
+
+    trial: Trial
+    event: Event
+
+
 class State:
-    """What is known after so many events of the log.
+    """A study after the first `seq` events of its log.
+
+    The methods that change it take checked numbers, points and values, and return what to log.
 
     Attributes
     ----------
@@ -55,9 +65,9 @@ class State:
         Trials that expired and were not told since.
     differing
         Asks whose replay chose another point than the log has.
-    known
-        What was known when the state looked last. It does so at the same moments whenever the log
-        is replayed, since policies may remember the best bound they have seen.
+    answer
+        The answer when the state looked last. It does so at the same moments whenever the log is
+        replayed, since policies may remember the best bound they have seen.
     """
 
     def __init__(self, optimizer: Optimizer) -> None:
@@ -67,128 +77,129 @@ class State:
         self.owners: dict[int, int] = {}
         self.expired: set[int] = set()
         self.differing = 0
-        self.known: Known | None = None
+        self.answer: Answer | None = None
+
+    @property
+    def game(self) -> Game:
+        """The policy and its trials."""
+        return self.optimizer.game
 
     # -- new events ----------------------------------------------------------------------------
 
-    def ask(self, time: float, owner: int | None) -> tuple[Trial, Event]:
-        """The next trial, and the event that it is."""
-        trial = self.optimizer.ask()
-        self._pend(trial.number, time, owner)
-        self.seq += 1
-        return trial, self._begun("ask", trial, time, owner)
+    def ask(self, time: float, owner: int | None) -> Begun:
+        """Begin a trial where the policy chooses."""
+        return self._begun(Kind.ASK, self.game.ask(), time, owner=owner)
 
-    def expect(self, params: Any, time: float, owner: int | None) -> tuple[Trial, Event]:
-        """A trial at parameters chosen elsewhere, and the event that it is."""
-        trial = self.optimizer.expect(params)
-        self._pend(trial.number, time, owner)
-        self.seq += 1
-        return trial, self._begun("expect", trial, time, owner)
+    def expect(self, unit: FloatArray, time: float, owner: int | None) -> Begun:
+        """Begin a trial at a point (D,) chosen elsewhere."""
+        return self._begun(Kind.EXPECT, self.game.expect(unit), time, owner=owner)
 
-    def _begun(self, kind: str, trial: Trial, time: float, owner: int | None) -> Event:
-        unit = self.optimizer._ledger.unit(trial.number)
-        params = params_json(trial.params)
-        return Event(self.seq, kind, trial.number, time, None, params, _as_bytes(unit), owner)
-
-    def add(self, params: Any, value: float, time: float) -> Event:
+    def add(self, unit: FloatArray, value: float, time: float) -> Begun:
         """Take in a value known from elsewhere."""
-        number = self.optimizer.add(params, value)
-        self.seq += 1
-        self._look()
-        unit = self.optimizer._ledger.unit(number)
-        params = self.optimizer.space.decode(unit)
-        return Event(
-            self.seq, "add", number, time, value, params_json(params), _as_bytes(unit), None
-        )
+        return self._begun(Kind.ADD, self.game.add(unit, value), time, value)
 
-    def settle(
+    def tell(self, number: int, value: float, time: float) -> Event:
+        """End a trial, pending or expired, with a value."""
+        self.game.tell(number, value)
+        return self._done(Event(self.seq + 1, Kind.TELL, number, time, value))
+
+    def cancel(self, number: int, time: float) -> Event:
+        """Give up a pending trial."""
+        self.game.cancel(number)
+        return self._done(Event(self.seq + 1, Kind.CANCEL, number, time))
+
+    def expire(self, number: int, time: float) -> Event:
+        """Give up a trial that has been pending for too long."""
+        self.game.cancel(number)
+        return self._done(Event(self.seq + 1, Kind.EXPIRE, number, time))
+
+    def adopt(self, number: int, time: float, owner: int | None) -> Event:
+        """Give a pending trial to another run."""
+        return self._done(Event(self.seq + 1, Kind.ADOPT, number, time, owner=owner))
+
+    def _begun(
         self,
-        kind: str,
+        kind: Kind,
         number: int,
         time: float,
         value: float | None = None,
         owner: int | None = None,
-    ) -> Event:
-        """Tell, cancel, expire or adopt a trial that `pending_number` has checked."""
-        event = Event(self.seq + 1, kind, number, time, value, owner=owner)
-        self.replay(event)
+    ) -> Begun:
+        trial, point = self.optimizer.trial(number), _as_bytes(self.game.ledger.unit(number))
+        params = params_json(trial.params)
+        event = Event(self.seq + 1, kind, number, time, value, params, point, owner)
+        return Begun(trial, self._done(event))
+
+    def _done(self, event: Event) -> Event:
+        """Note what follows from an event, once the game has it."""
+        number, kind = event.trial, event.kind
+        if kind in (Kind.ASK, Kind.EXPECT, Kind.ADOPT):
+            self.asked.pop(number, None)  # adopted: it is among the newest now
+            self.asked[number] = event.time
+            if event.owner is not None:
+                self.owners[number] = event.owner
+        elif kind != Kind.ADD:
+            self.asked.pop(number, None)
+            self.owners.pop(number, None)
+            self.expired.discard(number)
+            if kind == Kind.EXPIRE:
+                self.expired.add(number)
+        self.seq = event.seq
+        if event.value is not None:
+            self._look()
         return event
+
+    def _look(self) -> None:
+        """Note the answer after a value, now and then."""
+        told, mark = self.optimizer.n_told, FIRST_LOOK
+        while mark < told:
+            mark *= LOOK_FACTOR
+        if mark == told:
+            with suppress(NumericalError):
+                best = self.optimizer.recommend()
+                self.answer = Answer(told, *best[2:], self.optimizer.certificate())
 
     # -- events of the log ---------------------------------------------------------------------
 
     def replay(self, event: Event) -> None:
         """Take in the next event of the log; refused if it cannot be that."""
-        _, kind, number, time, value, _, point, owner = event
         if event.seq != self.seq + 1:
             raise InvalidInput(f"event {self.seq + 1} is missing")
-        if kind == "ask":
-            self._replay_ask(event, _from_bytes(point))
-            self._pend(number, time, owner)
-        elif kind == "expect":
-            trial = self.optimizer._expect_at(_from_bytes(point))
-            if trial.number != number:
-                raise InvalidInput(f"trial {trial.number} comes next")
-            self._pend(number, time, owner)
-        elif kind == "tell":
-            self._tell(number, as_value(value))
-            self._look()
-        elif kind in ("cancel", "expire"):
-            self.optimizer.cancel(number)
-            self._unpend(number)
-            if kind == "expire":
-                self.expired.add(number)
-        elif kind == "add":
-            self._take(number, _from_bytes(point), as_value(value))
-            self._look()
-        elif kind == "adopt":
-            if number not in self.asked:
-                raise NotPending(f"trial {number} is not pending")
-            self._pend(number, time, owner)
+        try:
+            kind = Kind(event.kind)
+        except ValueError:
+            raise InvalidInput(f"there is no kind {event.kind!r}") from None
+        number, following = event.trial, len(self.game.ledger)
+        if kind in BEGINNINGS:
+            if number != following:
+                raise InvalidInput(f"trial {following} comes next")
+            self._replay_beginning(kind, number, _from_bytes(event.point), event)
+        elif kind == Kind.TELL:
+            self.optimizer.number_of(number, kind, also=self.expired)
+            self.game.tell(number, as_value(event.value))
         else:
-            raise InvalidInput(f"there is no kind {kind!r}")
-        self.seq = event.seq
+            self.optimizer.number_of(number, kind)
+            if kind != Kind.ADOPT:
+                self.game.cancel(number)
+        self._done(event)
 
-    def _replay_ask(self, event: Event, unit: FloatArray) -> None:
-        optimizer = self.optimizer
-        trial = optimizer.ask()
-        if trial.number != event.trial:
-            raise InvalidInput(f"trial {trial.number} comes next")
-        own = optimizer._ledger.unit(trial.number)
-        if own.tobytes() == unit.tobytes():
-            return
-        self._check_allowed(event.trial, unit)
-        optimizer.policy.cancel(own)
-        hear = getattr(optimizer.policy, "expect", None)  # a policy of the user's own may lack it
-        if hear is not None:
-            hear(unit)
-        optimizer._ledger.move(trial.number, unit)
-        if not self.differing:
-            _log.warning(
-                "trial %d: the log has another point than the policy chooses now, under another "
-                "version or processor. The study goes on with the logged points.",
-                event.trial,
-            )
-        self.differing += 1
-
-    def _tell(self, number: int, value: float) -> None:
-        if number not in self.expired:
-            self.optimizer.tell(number, value)
-            self._unpend(number)
-            return
-        # Late, but as good as any other value: to the policy it is one it had not asked for.
-        optimizer = self.optimizer
-        optimizer.policy.tell(optimizer._ledger.unit(number), optimizer._sign * value)
-        optimizer._ledger.settle(number, FINISHED, value)
-        self.expired.remove(number)
-
-    def _take(self, number: int, unit: FloatArray, value: float) -> None:
-        """Replay an add."""
-        self._check_allowed(number, unit)
-        optimizer = self.optimizer
-        optimizer.policy.tell(unit, optimizer._sign * value)
-        if optimizer._ledger.append(unit, PENDING) != number:
-            raise InvalidInput(f"trial {len(optimizer._ledger) - 1} comes next")
-        optimizer._ledger.settle(number, FINISHED, value)
+    def _replay_beginning(self, kind: Kind, number: int, unit: FloatArray, event: Event) -> None:
+        game = self.game
+        if kind == Kind.EXPECT:
+            game.expect(unit)
+        elif kind == Kind.ADD:
+            self._check_allowed(number, unit)
+            game.add(unit, as_value(event.value))
+        elif game.ledger.mark(game.ask()) != unit.tobytes():
+            self._check_allowed(number, unit)
+            game.move(number, unit)
+            if not self.differing:
+                _log.warning(
+                    "trial %d: the log has another point than the policy chooses now, under "
+                    "another version or processor. The study goes on with the logged points.",
+                    number,
+                )
+            self.differing += 1
 
     def _check_allowed(self, number: int, unit: FloatArray) -> None:
         """Refuse a point of the log that the constraint given now does not allow."""
@@ -199,45 +210,16 @@ class State:
                 "give the constraint that it was made with, or begin another study"
             )
 
-    def _look(self) -> None:
-        """After a value: see what is known, now and then."""
-        told, mark = self.optimizer.n_told, FIRST_LOOK
-        while mark < told:
-            mark *= LOOK_FACTOR
-        if mark == told:
-            with suppress(NumericalError):
-                best = self.optimizer.recommend()
-                self.known = Known(told, *best[2:], self.optimizer.certificate())
-
-    def _pend(self, number: int, time: float, owner: int | None) -> None:
-        self.asked.pop(number, None)  # adopted: it is among the newest now
-        self.asked[number] = time
-        if owner is not None:
-            self.owners[number] = owner
-
-    def _unpend(self, number: int) -> None:
-        self.asked.pop(number, None)
-        self.owners.pop(number, None)
-
-    # -- checks --------------------------------------------------------------------------------
-
-    def pending_number(self, trial: Trial | int, verb: str) -> int:
-        """The number of a trial that may be told or cancelled; an expired one may."""
-        given: Any = trial.number if isinstance(trial, Trial) else trial
-        whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
-        if whole and int(given) in self.expired:
-            self.optimizer._check_origin(trial, int(given), verb)
-            return int(given)
-        return self.optimizer._pending_number(trial, verb)
+    # -- questions -----------------------------------------------------------------------------
 
     def overdue(self, before: float) -> list[int]:
         """Pending trials asked for before a time, but for those of a clock that was put back."""
-        found = []
+        numbers = []
         for number, time in self.asked.items():
             if time >= before:
                 break
-            found.append(number)
-        return found
+            numbers.append(number)
+        return numbers
 
 
 def params_json(params: Any) -> str:

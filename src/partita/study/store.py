@@ -15,88 +15,25 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
-from partita._version import __version__
-from partita.errors import StudyError, VersionMismatch
+from partita.errors import StudyError
 
-from .failures import code_of, explained
+from . import formats
+from .events import Event
+from .failures import code_of, explained, outdated
 
 T = TypeVar("T")
 
-#: Marks the file as a study of Partita's: "Part" in ASCII.
-APPLICATION = 0x50617274
-#: Raised by one whenever the tables change; older files are migrated, newer ones refused.
-FORMAT = 1
 #: No database is shorter. SQLite takes such a file for an empty one, and would write over it.
 SMALLEST = 512
-#: A lock is waited for in turns of so many seconds, between which Ctrl-C is heard.
+#: A lock is waited for in turns of this many seconds, between which Ctrl-C is heard.
 TURN = 0.25
 #: Pages after which a process moves the write-ahead log into the file, which waits for the disk:
 #: rarely, for the mean cost of a change. Bytes that the log keeps on the disk once that is done.
 LOG_PAGES, LOG_SIZE = 4000, 20_000_000
 #: Pages that a small transaction writes, about, and the size of one.
 PAGES, PAGE = 3, 4096
-
-_TABLES = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE events (
-    seq INTEGER PRIMARY KEY,
-    kind TEXT NOT NULL,
-    trial INTEGER NOT NULL,
-    time REAL NOT NULL,
-    value REAL,
-    params TEXT,
-    point BLOB,
-    owner INTEGER
-);
-CREATE TABLE owners (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
-CREATE TABLE progress (
-    told INTEGER PRIMARY KEY,
-    time REAL NOT NULL,
-    mean REAL, lower REAL, upper REAL, certificate REAL
-);
-CREATE TABLE snapshot (
-    id INTEGER PRIMARY KEY CHECK (id = 1),
-    seq INTEGER NOT NULL,
-    written_by TEXT NOT NULL,
-    digest TEXT NOT NULL,
-    state BLOB NOT NULL
-);
-"""
-
-
-class Event(NamedTuple):
-    """A line of the log.
-
-    Attributes
-    ----------
-    seq
-        From 1 on, without gaps.
-    kind
-        "ask", "tell", "cancel", "expire", "add" or "adopt".
-    trial
-        Number of the trial.
-    time
-        Seconds since 1970.
-    value
-        Of a tell or add.
-    params
-        Of an ask or add, as JSON, for other readers of the file.
-    point
-        Of an ask or add: the point of the unit cube, little-endian doubles.
-    owner
-        Of an ask or adopt: the run that evaluates it, if one does.
-    """
-
-    seq: int
-    kind: str
-    trial: int
-    time: float
-    value: float | None = None
-    params: str | None = None
-    point: bytes | None = None
-    owner: int | None = None
 
 
 class Store:
@@ -136,7 +73,7 @@ class Store:
             db.close()
 
     def create(self, meta: Mapping[str, str]) -> bool:
-        """Make the file a study unless it is one; whether this call did."""
+        """Make the file a study unless it is one, and return whether this call did."""
         db = self._connect(create=True)
         try:
             if not self._is_new(db):
@@ -147,11 +84,7 @@ class Store:
             try:
                 if not self._is_new(db):  # another process was quicker
                     return False
-                for statement in filter(str.strip, _TABLES.split(";")):
-                    db.execute(statement)
-                db.executemany("INSERT INTO meta VALUES (?, ?)", list(meta.items()))
-                db.execute(f"PRAGMA application_id = {APPLICATION}")
-                db.execute(f"PRAGMA user_version = {FORMAT}")
+                formats.create(db, meta)
                 db.execute("COMMIT")
             finally:
                 _roll_back(db)
@@ -168,6 +101,7 @@ class Store:
                 if self._place is not None:  # opened before: the memory of it must be of this file
                     self._check_place()
                 self._check(db)
+                self._upgrade(db)
                 self._configure(db)
             except sqlite3.Error as error:
                 db.close()
@@ -201,7 +135,7 @@ class Store:
                 "space or by `partita create`"
             )
         if str(self.path).startswith(("sqlite:", ":memory:")):
-            raise StudyError(f"{self.path} is no file: give the name of one, such as tune.db")
+            raise StudyError(f"{self.path} is not a file: give the name of one, such as tune.db")
         if self.path.is_dir():
             raise StudyError(f"{self.path} is a folder: give the name of a file, such as tune.db")
         if 0 < _size(self.path) < SMALLEST:
@@ -249,21 +183,24 @@ class Store:
         return not tables and not db.execute("PRAGMA application_id").fetchone()[0]
 
     def _check(self, db: sqlite3.Connection) -> None:
-        """Refuse what is no study, or one of another format; nothing is written."""
+        """Refuse what is not a study, or one of another format; nothing is written."""
         if self._is_new(db):
             raise StudyError(
                 f"{self.path} is empty, no study has been begun in it: give a space to begin one"
             )
-        if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
+        if db.execute("PRAGMA application_id").fetchone()[0] != formats.APPLICATION:
             raise self._no_study()
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        if version != FORMAT:
-            by = db.execute("SELECT value FROM meta WHERE key = 'written_by'").fetchone()
-            raise VersionMismatch(
-                f"{self.path} was written by Partita {by[0] if by else '?'} in format {version}, "
-                f"but Partita {__version__} reads format {FORMAT}: "
-                + ("upgrade Partita" if version > FORMAT else "open it with the Partita it is from")
-            )
+        formats.check(db, self.path)
+
+    def _upgrade(self, db: sqlite3.Connection) -> None:
+        """Bring a study of an older format up to date."""
+        try:
+            formats.upgrade(db, lambda: self._begin(db))
+        except sqlite3.Error as error:
+            if code_of(error) == sqlite3.SQLITE_READONLY:
+                raise outdated(self.path) from error
+            raise
+        formats.check(db, self.path)  # a newer Partita may have been quicker
 
     def _configure(self, db: sqlite3.Connection) -> None:
         if self._retried(lambda: db.execute("PRAGMA journal_mode").fetchone()[0]) != "wal":
@@ -295,13 +232,11 @@ class Store:
     def events(self, after: int) -> Iterator[Event]:
         """The log after an event, in order."""
         while True:
-            found = self.rows(
-                "SELECT * FROM events WHERE seq > ? ORDER BY seq LIMIT 5000", (after,)
-            )
-            yield from map(Event._make, found)
-            if len(found) < 5000:
+            rows = self.rows("SELECT * FROM events WHERE seq > ? ORDER BY seq LIMIT 5000", (after,))
+            yield from map(Event._make, rows)
+            if len(rows) < 5000:
                 return
-            after = found[-1][0]
+            after = rows[-1][0]
 
     @contextlib.contextmanager
     def transaction(self, size: int = 0) -> Iterator[sqlite3.Connection]:
@@ -338,6 +273,8 @@ class Store:
             self._begin(db)
             try:
                 self._check_place()
+                if not formats.is_current(db):  # upgraded by another process
+                    formats.check(db, self.path)
                 yield db
                 db.execute("COMMIT")
             finally:

@@ -9,26 +9,47 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from partita._checks import as_number, check_choice
 from partita._types import FloatArray, Prediction
 from partita.errors import InvalidInput
+from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
-from partita.optimize.optimizer import Optimizer, Suggestion, Trial, as_value
+from partita.optimize.optimizer import Optimizer, Suggestion, Trial
 from partita.optimize.result import Checkpoint
 from partita.optimize.trials import Trials
+from partita.optimize.values import as_value
 from partita.policies.base import Policy
 from partita.space import Space
 
 from . import owner as owners
+from .events import Kind
 from .replica import Change, Replica
 from .settings import Settings
-from .state import State
 from .store import Store
 
 T = TypeVar("T")
+
+
+class Owner(NamedTuple):
+    """A run, by its two rows in the table `owners`.
+
+    Attributes
+    ----------
+    evaluates
+        Owns the trials that it evaluates.
+    holds
+        Owns those that it keeps pending without evaluating them.
+    """
+
+    evaluates: int | None = None
+    holds: int | None = None
+
+
+#: Asks for trials that are evaluated elsewhere.
+NOBODY = Owner()
 
 
 class Study:
@@ -44,19 +65,12 @@ class Study:
         What the study is about.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        settings: Settings,
-        feasible: Callable[..., Any] | None,
-        policy: str | Callable[..., Any] | None,
-    ) -> None:
-        self.path, self.settings = store.path, settings
-        self._store, self._replica = store, Replica(store, settings, feasible, policy)
-        #: The run that asks, and the trials it took over from dead ones.
-        self._owner: int | None = None
-        self._holder: int | None = None
-        self._adopted: deque[Trial] = deque()
+    def __init__(self, replica: Replica, owner: Owner = NOBODY) -> None:
+        store = replica.store
+        self.path, self.settings = store.path, replica.settings
+        self._store, self._replica, self._owner = store, replica, owner
+        #: Trials that a killed run had under way, which `ask` returns before any other.
+        self.adopted: deque[Trial] = deque()
 
     @classmethod
     def open(
@@ -111,10 +125,7 @@ class Study:
             "direction": direction,
             "seed": seed,
             "n_evals": n_evals,
-            "norm_bound": norm_bound,
-            "noise": noise,
-            "kernel": kernel,
-            "delta": delta,
+            **Assumptions(kernel, norm_bound, noise, delta).keywords(),
             "policy": policy,
             "feasible": feasible,
             "expire_after": expire_after,
@@ -130,60 +141,65 @@ class Study:
             raise InvalidInput(f"{store.path} is a study already: open it, or give another name")
         settings = Settings.from_meta(dict(store.rows("SELECT * FROM meta")), store.path)
         _check_same(settings, given, store.path)
-        return cls(store, settings, feasible, policy)
+        return cls(Replica(store, settings, feasible, policy))
 
     def check(self, space: Any = None, **settings: Any) -> None:
         """Refuse a space, or settings of `open`, that differ from those of the study."""
-        known = {"feasible": self._replica.feasible, "policy": self._replica.policy}
-        _check_same(self.settings, {**known, "space": space, **_given(settings)}, self.path)
+        given = {name: value for name, value in settings.items() if value is not None}
+        functions = {"feasible": self._replica.feasible, "policy": self._replica.policy}
+        _check_same(self.settings, {**functions, "space": space, **given}, self.path)
 
     # -- asking and telling --------------------------------------------------------------------
 
     def ask(self) -> Trial:
         """The next trial. Ask again before telling and this one stays pending."""
-        if self._adopted:
-            return self._adopted.popleft()
         with self._change() as change:
-            self._replica.begin()
-            trial, event = change.state.ask(time.time(), self._owner)
-            change.log(event)
-        return trial
+            state = change.state
+            while self.adopted:
+                trial = self.adopted.popleft()
+                if trial.number in state.asked or trial.number in state.expired:
+                    return trial  # nobody has settled it since
+            change.begin()
+            begun = state.ask(time.time(), self._owner.evaluates)
+            change.log(begun.event)
+        return begun.trial
 
     def expect(self, params: Any) -> Trial:
         """A trial at parameters that were chosen elsewhere and are being evaluated."""
         with self._change() as change:
-            change.state.optimizer._allowed(params, "expect")
-            self._replica.begin()
-            trial, event = change.state.expect(params, time.time(), self._owner)
-            change.log(event)
-        return trial
+            unit = change.state.optimizer.point_of(params, "expect")
+            change.begin()
+            begun = change.state.expect(unit, time.time(), self._owner.evaluates)
+            change.log(begun.event)
+        return begun.trial
 
     def tell(self, trial: Trial | int, value: Any) -> None:
         """Report the value of a trial, given itself or its number. One that expired is welcome."""
         with self._change() as change:
-            number, told = change.state.pending_number(trial, "tell"), as_value(value)
-            self._replica.begin()
-            change.log(change.state.settle("tell", number, time.time(), told))
-            self._replica.note(change.state)
+            state = change.state
+            number = state.optimizer.number_of(trial, "tell", also=state.expired)
+            told = as_value(value)
+            change.begin()
+            change.log(state.tell(number, told, time.time()))
 
     def cancel(self, trial: Trial | int) -> None:
         """Give up a trial, whose evaluation failed or was dropped. One that expired stays so."""
         with self._change() as change:
-            number = change.state.pending_number(trial, "cancel")
-            if number not in change.state.expired:
-                self._replica.begin()
-                change.log(change.state.settle("cancel", number, time.time()))
+            state = change.state
+            number = state.optimizer.number_of(trial, "cancel", also=state.expired)
+            if number not in state.expired:
+                change.begin()
+                change.log(state.cancel(number, time.time()))
 
     def add(self, params: Any, value: Any) -> int:
-        """Report a value known from elsewhere, at any time; the number of the trial it becomes."""
+        """Report a value known from elsewhere, at any time, and get the number of its trial."""
         with self._change() as change:
             told = as_value(value)
-            change.state.optimizer._allowed(params, "add")
-            self._replica.begin()
-            event = change.state.add(params, told, time.time())
-            change.log(event)
-            self._replica.note(change.state)
-        return event.trial
+            unit = change.state.optimizer.point_of(params, "add")
+            change.begin()
+            begun = change.state.add(unit, told, time.time())
+            change.log(begun.event)
+        return begun.trial.number
 
     @contextlib.contextmanager
     def _change(self) -> Iterator[Change]:
@@ -193,49 +209,51 @@ class Study:
     # -- runs ----------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def running(self) -> Iterator[None]:
-        """While this lasts, asks belong to a run that evaluates them in this process.
+    def running(self) -> Iterator[Study]:
+        """The study as one run of this process sees it: what it asks for is the run's own.
 
-        Trials of runs that ended without telling them, because they were killed, come first.
+        Trials of runs that ended without telling them, because they were killed, come first. Each
+        of several runs at once has a study of its own here, on the same file and memory.
         """
         name = owners.begin()
         try:
             with self._change() as change:
-                state, rows = change.state, self._store.rows
-                known = rows("SELECT id, name FROM owners")
-                dead = {key: other for key, other in known if owners.is_dead(other)}
-                self._owner = self._new_owner(name)
-                self._holder = self._new_owner(name + owners.HELD)
-                left = [number for number, key in state.owners.items() if key in dead]
-                held = {n for n in left if dead[state.owners[n]].endswith(owners.HELD)}
-                orphans = [number for number in left if number not in held]
-                self._replica.begin()
-                for number in orphans:
-                    change.log(state.settle("adopt", number, time.time(), owner=self._owner))
-                for number in held:  # failed, or passed over
-                    change.log(state.settle("cancel", number, time.time()))
-            self._adopted = deque(_trial(state, number) for number in orphans)
-            yield
+                state = change.state
+                dead = {
+                    key: other
+                    for key, other in self._store.rows("SELECT id, name FROM owners")
+                    if owners.is_dead(other)
+                }
+                owner = Owner(self._new_owner(name), self._new_owner(name + owners.HELD))
+                run = Study(self._replica, owner)
+                left = [(n, dead[key]) for n, key in state.owners.items() if key in dead]
+                change.begin()
+                for number, other in left:
+                    if not other.endswith(owners.HELD):
+                        change.log(state.adopt(number, time.time(), owner.evaluates))
+                        run.adopted.append(state.optimizer.trial(number))
+                for number, other in left:
+                    if other.endswith(owners.HELD):  # failed, or passed over
+                        change.log(state.cancel(number, time.time()))
+            yield run
         finally:
-            self._owner = self._holder = None
-            self._adopted.clear()
             owners.end(name)
 
     def _new_owner(self, name: str) -> int:
         self._store.rows("INSERT INTO owners (name) VALUES (?)", (name,))
         return int(self._store.rows("SELECT max(id) FROM owners")[0][0])
 
-    def _hold(self, trial: Trial) -> None:
-        """Keep a trial of the run pending that is not evaluated any more, if it was at all.
+    def hold(self, trial: Trial) -> None:
+        """Keep a trial of a run pending that is not evaluated any more, if it was at all.
 
         Should the run be killed, another does not evaluate it either.
         """
         with self._change() as change:
-            number = change.state.pending_number(trial, "hold")
-            if number not in change.state.expired:
-                self._replica.begin()
-                event = change.state.settle("adopt", number, time.time(), owner=self._holder)
-                change.log(event)
+            state = change.state
+            number = state.optimizer.number_of(trial, "hold", also=state.expired)
+            if self._owner.holds is not None and number not in state.expired:
+                change.begin()
+                change.log(state.adopt(number, time.time(), self._owner.holds))
 
     # -- answers -------------------------------------------------------------------------------
 
@@ -248,12 +266,12 @@ class Study:
         return self._read(Optimizer.certificate)
 
     def predict(self, params: Sequence[Any] | FloatArray) -> Prediction:
-        """What is known of the function at n points: mean, std, lower, upper, each (n,)."""
+        """The posterior of the function at n points: mean, std, lower, upper, each (n,)."""
         return self._read(lambda optimizer: optimizer.predict(params))
 
     @property
     def trials(self) -> Trials:
-        """All trials so far: a table of numbers, parameters, values and states."""
+        """All trials so far: a sequence of records, with numbers, values and states as arrays."""
         return self._read(lambda optimizer: optimizer.trials)
 
     @property
@@ -303,10 +321,18 @@ class Study:
         with self._store.lock:
             return self._replica.current().differing
 
-    def _notes(self) -> list[Checkpoint]:
-        """What was known after so many values; `seconds` are those since 1970."""
-        rows = self._store.rows("SELECT * FROM progress ORDER BY told")
+    def notes(self) -> list[Checkpoint]:
+        """The answers that were noted as values came in; `seconds` are those since 1970."""
+        with self._store.lock:
+            rows = self._store.rows("SELECT * FROM progress ORDER BY told")
         return [Checkpoint._make(math.nan if v is None else v for v in row) for row in rows]
+
+    def times(self, kinds: Sequence[Kind]) -> dict[int, float]:
+        """When each trial had its last event of some kinds, by its number: seconds since 1970."""
+        places = ", ".join("?" * len(kinds))
+        query = f"SELECT trial, max(time) FROM events WHERE kind IN ({places}) GROUP BY trial"
+        with self._store.lock:
+            return dict(self._store.rows(query, kinds))
 
     def _read(self, question: Callable[[Optimizer], T]) -> T:
         with self._store.lock:
@@ -349,15 +375,6 @@ def _reopened(
     return Study.open(
         path, feasible=feasible, policy=policy, durability=durability, timeout=timeout
     )
-
-
-def _given(settings: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if value is not None}
-
-
-def _trial(state: State, number: int) -> Trial:
-    """A trial as `ask` returned it."""
-    return state.optimizer._trial(number, state.optimizer._ledger.unit(number))
 
 
 def _check_same(settings: Settings, given: dict[str, Any], path: Path) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from partita._types import FloatArray
+from partita.model.assumptions import Assumptions
 from partita.model.domains import Box
 from partita.policies.construct import construct
 
@@ -163,11 +164,8 @@ class Case:
         policy = construct(
             self.make,
             problem.domain,
+            Assumptions(KERNEL, problem.scale, problem.noise_model, DELTA),
             horizon=horizon,
-            kernel=KERNEL,
-            norm_bound=problem.scale,
-            noise=problem.noise_model,
-            delta=DELTA,
             seed=seed,
         )
         game = Game(policy, problem)

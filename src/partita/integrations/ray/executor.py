@@ -130,7 +130,7 @@ class _Ending:
 
 
 def _still_running(references: list[Any], seconds: float) -> list[Any]:
-    """Those that have not ended after so many seconds, or none if there is no cluster any more.
+    """Those that have not ended when the seconds are over, or none if there is no cluster any more.
 
     Looks now and then, as a wait within Ray never returns after `ray.shutdown()`.
     """

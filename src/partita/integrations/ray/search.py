@@ -15,17 +15,19 @@ from ray.tune.search import Searcher
 from partita._checks import check_seed
 from partita._version import __version__
 from partita.errors import InvalidInput, VersionMismatch
+from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
 from partita.optimize.failures import Failures
-from partita.optimize.optimizer import Optimizer, Suggestion, Trial, as_value
+from partita.optimize.optimizer import Optimizer, Suggestion, Trial
+from partita.optimize.values import as_value
 
 from .space import TuneSpace, from_config, from_space
 
 logger = logging.getLogger(__name__)
 
 #: The form of a saved searcher; raised by one whenever it changes. A newer one is refused.
-FORMAT = 2
+FORMAT = 3
 
 
 class PartitaSearch(Searcher):  # type: ignore[misc]
@@ -87,15 +89,8 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
     ) -> None:
         _check_metric(metric, mode)
         super().__init__(metric=metric, mode=mode)
-        self._settings: dict[str, Any] = {
-            "seed": check_seed(seed),
-            "n_evals": n_evals,
-            "norm_bound": norm_bound,
-            "noise": noise,
-            "kernel": kernel,
-            "delta": delta,
-            "policy": policy,
-        }
+        self._assumptions = Assumptions(kernel, norm_bound, noise, delta)
+        self._seed, self._planned, self._policy = check_seed(seed), n_evals, policy
         self._feasible = _check_feasible(feasible)
         self._first = _check_first(points_to_evaluate, evaluated_rewards)
         self._tune_space: TuneSpace | None = None
@@ -115,17 +110,17 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
     ) -> bool:
         """Take what the Tuner knows: metric, mode, space, number of samples."""
         _check_metric(metric or self._metric, mode or self._mode)
-        found = from_config(config, self._feasible)
-        if found is not None and self._tune_space is not None and found != self._tune_space:
+        space = from_config(config, self._feasible)
+        if space is not None and self._tune_space is not None and space != self._tune_space:
             return False  # Tune says that there are two spaces
         self._check_same("mode", mode, self._mode)
         self._check_same("metric", metric, self._metric)
         self._metric, self._mode = metric or self._metric, mode or self._mode
-        if found is not None:
-            self._tune_space = found
+        if space is not None:
+            self._tune_space = space
         samples = spec.get("num_samples")
-        if self._settings["n_evals"] is None and isinstance(samples, int) and samples > 0:
-            self._settings["n_evals"] = samples
+        if self._planned is None and isinstance(samples, int) and samples > 0:
+            self._planned = samples
         for trial_id in list(self._running):  # of an earlier run: they will never end
             self._drop(trial_id)
         if self._optimizer is not None and not len(self._optimizer.trials):
@@ -208,7 +203,7 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
             raise
         except Exception as error:  # whatever damaged files do to pickle
             raise InvalidInput(
-                f"{checkpoint_path} is no file that PartitaSearch.save wrote, or it is damaged "
+                f"{checkpoint_path} is not a file that PartitaSearch.save wrote, or it is damaged "
                 f"({type(error).__name__}: {error})"
             ) from error
         if form != FORMAT:
@@ -235,9 +230,9 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
 
     def recommend(self) -> Suggestion:
         """The best configuration by all that is known, not by the luckiest value."""
-        found = self.optimizer.recommend()
+        best = self.optimizer.recommend()
         assert self._tune_space is not None
-        return found._replace(params=self._tune_space.config(found.params))
+        return best._replace(params=self._tune_space.config(best.params))
 
     def certificate(self) -> float:
         """How much better than the recommended configuration any other can still be."""
@@ -251,7 +246,10 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
         optimizer = Optimizer(
             self._tune_space.space,
             direction="minimize" if self._mode == "min" else "maximize",
-            **self._settings,
+            seed=self._seed,
+            n_evals=self._planned,
+            policy=self._policy,
+            **self._assumptions.keywords(),
         )
         waiting: list[tuple[Mapping[str, Any], float | None]] = []
         for point, value in self._first:
@@ -263,7 +261,7 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
                 raise InvalidInput(f"points_to_evaluate: feasible does not allow {dict(point)!r}")
             waiting.append((point, None))
         self._optimizer, self._first = optimizer, waiting
-        self._failures = Failures(optimizer, self._settings["seed"])
+        self._failures = Failures(optimizer, self._seed)
         if self._metric is None:
             self._metric = DEFAULT_METRIC
 
@@ -275,13 +273,7 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
     def _next(self, optimizer: Optimizer, tune_space: TuneSpace) -> Trial:
         if self._first:
             return optimizer.expect(tune_space.params(self._first.pop(0)[0]))
-        trial = optimizer.ask()
-        if self._memory.any:
-            params = self._memory.instead(trial)
-            if params is not None:
-                self._memory.hold(trial)
-                return optimizer.expect(params)
-        return trial
+        return self._memory.ask()
 
     def _value(self, trial_id: str, result: Mapping[str, Any] | None) -> float | None:
         """The metric in a result, or None if there is none that can be used."""
@@ -295,7 +287,7 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
             return None
 
     def _take(self, trial_id: str, value: float, result: Mapping[str, Any]) -> bool:
-        """Learn a value; whether that was possible."""
+        """Learn a value, and return whether that was possible."""
         trial = self._running.get(trial_id)
         try:
             if trial is None:
@@ -389,15 +381,15 @@ def _check_feasible(feasible: Any) -> Any:
 def _check_first(
     points: Sequence[Mapping[str, Any]] | None, values: Sequence[float] | None
 ) -> list[tuple[Mapping[str, Any], float | None]]:
-    known = list(points or [])
-    for point in known:
+    given = list(points or [])
+    for point in given:
         if not isinstance(point, Mapping):
-            raise InvalidInput(f"points_to_evaluate: {point!r} is no configuration, give dicts")
+            raise InvalidInput(f"points_to_evaluate: {point!r} is not a configuration, give dicts")
     if values is None:
-        return [(point, None) for point in known]
-    if len(values) != len(known):
+        return [(point, None) for point in given]
+    if len(values) != len(given):
         raise InvalidInput(
-            f"evaluated_rewards has {len(values)} values for {len(known)} points_to_evaluate: "
+            f"evaluated_rewards has {len(values)} values for {len(given)} points_to_evaluate: "
             "give one each"
         )
-    return [(point, as_value(value)) for point, value in zip(known, values, strict=True)]
+    return [(point, as_value(value)) for point, value in zip(given, values, strict=True)]

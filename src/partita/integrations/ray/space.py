@@ -60,14 +60,14 @@ class TuneSpace:
         InvalidInput
             If one is missing.
         """
-        found = {}
+        params = {}
         for name, path in self.paths.items():
             value = _at(config, path)
             unit = self.units.get(name)
             if unit is not None and isinstance(value, int | float) and math.isfinite(value):
                 value = round(value / unit)
-            found[name] = value
-        return found
+            params[name] = value
+        return params
 
 
 def from_config(
@@ -116,7 +116,7 @@ def from_space(spec: Any, feasible: Callable[..., Any] | None = None) -> TuneSpa
 
 
 def _leaves(spec: Mapping[str, Any], above: Path) -> list[tuple[Path, Any]]:
-    found = []
+    leaves = []
     for key, value in spec.items():
         path = (*above, key)
         _check_path(path)
@@ -126,10 +126,10 @@ def _leaves(spec: Mapping[str, Any], above: Path) -> list[tuple[Path, Any]]:
                     f"parameter {_name(path)!r}: a grid search tries every value. Give a list of "
                     "choices"
                 )
-            found += _leaves(value, path)
+            leaves += _leaves(value, path)
         else:
-            found.append((path, value))
-    return found
+            leaves.append((path, value))
+    return leaves
 
 
 def _check_path(path: tuple[Any, ...]) -> None:

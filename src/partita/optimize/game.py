@@ -1,0 +1,86 @@
+"""A policy and the ledger of its trials, at points of the unit cube.
+
+Policies maximise. Signs are turned round here, once; units in `Optimizer`.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+
+from partita._types import FloatArray, Prediction, Recommendation
+from partita.errors import NotPending
+from partita.policies import optional
+from partita.policies.base import Policy
+
+from .trials import FAILED, FINISHED, Ledger
+
+
+class Game:
+    """What is played: trials by their numbers, points (D,), values in the user's direction.
+
+    Numbers, points and values are taken as they are. `Optimizer` and `Study` check what users give
+    them, once.
+
+    Attributes
+    ----------
+    policy
+    ledger
+        Every trial so far.
+    """
+
+    def __init__(self, policy: Policy, dim: int, direction: str) -> None:
+        self.policy = policy
+        self.ledger = Ledger(dim)
+        self._sign = -1.0 if direction == "minimize" else 1.0
+
+    def ask(self) -> int:
+        """Begin a trial where the policy chooses."""
+        return self.ledger.append(self.policy.ask())
+
+    def expect(self, unit: FloatArray) -> int:
+        """Begin a trial at a point that was chosen elsewhere."""
+        optional.expect(self.policy, unit)
+        return self.ledger.append(unit)
+
+    def tell(self, number: int, value: float) -> None:
+        """End a trial with a value; one that was given up, too, since policies take any point."""
+        self.policy.tell(self.ledger.unit(number), self._sign * value)
+        self.ledger.settle(number, FINISHED, value)
+
+    def cancel(self, number: int) -> None:
+        """Give up a pending trial."""
+        with suppress(NotPending):  # a value added at the same point settled it for the policy
+            self.policy.cancel(self.ledger.unit(number))
+        self.ledger.settle(number, FAILED)
+
+    def add(self, unit: FloatArray, value: float) -> int:
+        """Take in a value known from elsewhere, as a trial of its own."""
+        self.policy.tell(unit, self._sign * value)
+        number = self.ledger.append(unit)
+        self.ledger.settle(number, FINISHED, value)
+        return number
+
+    def move(self, number: int, unit: FloatArray) -> None:
+        """Put a pending trial at another point than the policy chose."""
+        self.policy.cancel(self.ledger.unit(number))
+        optional.expect(self.policy, unit)
+        self.ledger.move(number, unit)
+
+    def recommend(self) -> Recommendation:
+        """The policy's answer, with mean and bounds in the user's direction."""
+        best = self.policy.recommend()
+        lower, upper = best.lower, best.upper
+        if self._sign < 0:
+            lower, upper = -upper, -lower
+        mean = self._sign * best.mean
+        return Recommendation(np.asarray(best.x), mean + 0.0, lower + 0.0, upper + 0.0)
+
+    def predict(self, units: FloatArray) -> Prediction:
+        """The posterior at points (n, D), in the user's direction."""
+        posterior = optional.predict(self.policy, units)
+        if self._sign > 0:
+            return posterior
+        mean, std, lower, upper = posterior
+        return Prediction(-mean, std, -upper, -lower)

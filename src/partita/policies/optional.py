@@ -1,0 +1,63 @@
+"""What a policy may lack: one of the user's own needs ask, tell, cancel and recommend alone.
+
+Whoever plays a policy that it did not make asks here, so that each gap is filled in the same way.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from partita._types import FloatArray, Prediction
+from partita.errors import InvalidInput
+
+#: The methods that every policy must have.
+REQUIRED = ("ask", "tell", "cancel", "recommend")
+
+
+def is_policy(policy: Any) -> bool:
+    """Whether an object has the methods that every policy must have."""
+    return all(hasattr(policy, name) for name in REQUIRED)
+
+
+def expect(policy: Any, x: FloatArray) -> None:
+    """Count a point (d,) that was chosen elsewhere as pending, if the policy can do that."""
+    hear = getattr(policy, "expect", None)
+    if hear is not None:
+        hear(x)
+
+
+def has_certificate(policy: Any) -> bool:
+    """Whether the policy can say how much better another point can be."""
+    return hasattr(policy, "certificate")
+
+
+def certificate(policy: Any) -> float:
+    """How much better than the recommended point any other can be; infinite if not known."""
+    bound = getattr(policy, "certificate", None)
+    value = math.inf if bound is None else float(bound())
+    return math.inf if math.isnan(value) else value
+
+
+def has_posterior(policy: Any) -> bool:
+    """Whether the policy can predict values at other points."""
+    return hasattr(policy, "predict")
+
+
+def predict(policy: Any, points: FloatArray) -> Prediction:
+    """The posterior at points (n, d); refused for a policy that has none."""
+    if not has_posterior(policy):
+        raise InvalidInput(
+            f"{type(policy).__name__} has no posterior to predict from: use another policy"
+        )
+    return Prediction(*policy.predict(points))
+
+
+def guarantee(policy: Any) -> str:
+    """What stands behind the bounds: see `Policy.guarantee`."""
+    return str(getattr(policy, "guarantee", "none"))
+
+
+def clipped(policy: Any) -> int:
+    """The number of values that the policy counts as less extreme than they were told."""
+    return int(getattr(policy, "clipped", 0))

@@ -1,0 +1,199 @@
+"""Files of earlier versions open as they were, and older formats are brought up to date.
+
+tests/study/data/v0.1 holds studies that Partita 0.1 wrote, and what it said of each. They are never
+written again: each test works on a copy.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from support.studies import PLANE, Process, change, is_sound, plain, play
+
+import partita as pt
+from partita.errors import StudyError, VersionMismatch
+from partita.study import Study, formats
+from partita.study.store import Store
+
+DATA = Path(__file__).parent / "data" / "v0.1"
+#: The beginning of each file's SHA-256.
+FILES = {
+    "calibrated": "bae1680ec13d230c",
+    "igp": "79a333c2b1d0a163",
+    "killed": "f90e5df1343ea1fe",
+    "proven": "578820222f8d102b",
+}
+
+
+@pytest.fixture(params=FILES)
+def kept(request, tmp_path):
+    """A copy of a study that Partita 0.1 wrote, and what it said of it."""
+    source = DATA / f"{request.param}.db"
+    assert hashlib.sha256(source.read_bytes()).hexdigest().startswith(FILES[request.param])
+    said = json.loads(source.with_suffix(".json").read_text(encoding="utf-8"))
+    return Path(shutil.copy(source, tmp_path)), said
+
+
+def close_to(params):
+    """Parameters up to the rounding of another processor."""
+    return pytest.approx(params, rel=1e-6) if isinstance(params, list) else Near(params)
+
+
+class Near(dict):
+    def __eq__(self, other):
+        number = (int, float)
+        return self.keys() == other.keys() and all(
+            other[name] == (pytest.approx(v, rel=1e-6) if type(v) in number else v)
+            for name, v in self.items()
+        )
+
+    __hash__ = None
+
+
+def test_a_study_of_version_0_1_opens_as_it_was(kept, caplog):
+    path, said = kept
+    with caplog.at_level(logging.WARNING):
+        study = Study.open(path)
+        trials = study.trials
+    assert caplog.text == ""  # its snapshot is of other modules: replayed without a word
+    assert study.differing == 0
+    assert [plain(trial.params) for trial in trials] == said["params"]
+    assert [trial.number for trial in trials] == list(range(len(said["params"])))
+    assert [trial.value for trial in trials] == said["values"]
+    assert [trial.state for trial in trials] == said["states"]
+    assert list(study.expired) == said["expired"]
+    assert (study.direction, study.guarantee) == (said["direction"], said["guarantee"])
+    best = study.recommend()
+    assert plain(best.params) == close_to(said["recommend"])
+    assert best.mean == pytest.approx(said["mean"], rel=1e-6)
+    assert plain(study.ask().params) == close_to(said["next"])
+
+
+@pytest.mark.parametrize("kept", ["killed"], indirect=True)
+def test_a_run_that_was_killed_under_version_0_1_resumes_with_what_it_had_under_way(kept):
+    path, said = kept
+    asked = []
+
+    def f(u, v):
+        asked.append({"u": u, "v": v})
+        return u + v
+
+    told = sum(value is not None for value in said["values"])
+    pt.minimize(f, {"u": (0.0, 1.0), "v": (0.0, 1.0)}, n_evals=told + 2, study=path)
+    assert asked[0] == said["params"][said["states"].index("pending")]
+    assert len(asked) == 2
+    assert Study.open(path).n_pending == 0
+
+
+# -- older formats, with upgrades that are made up -----------------------------------------
+
+
+@pytest.fixture
+def old(tmp_path, monkeypatch):
+    """A study of format 1, and two upgrades: format 3 has a table `notes` of two columns."""
+    path = tmp_path / "tune.db"
+    with Study.open(path, PLANE, policy="uniform") as study:
+        play(study, 3)
+    steps = {
+        1: lambda db: db.execute("CREATE TABLE notes (trial INTEGER)"),
+        2: lambda db: db.execute("ALTER TABLE notes ADD COLUMN text TEXT"),
+    }
+    monkeypatch.setattr(formats, "FORMAT", 3)
+    monkeypatch.setattr(formats, "UPGRADES", steps)
+    return path
+
+
+def form(path):
+    """The format of a file, and the columns of its notes."""
+    with closing(sqlite3.connect(path)) as db:
+        columns = [row[1] for row in db.execute("PRAGMA table_info(notes)")]
+        return db.execute("PRAGMA user_version").fetchone()[0], columns
+
+
+def test_an_older_format_is_brought_up_to_date_when_it_is_opened(old):
+    before = Study.open(old).trials
+    assert form(old) == (3, ["trial", "text"])
+    study = Study.open(old)
+    assert [t.value for t in study.trials] == [t.value for t in before]
+    play(study, 2)
+    assert study.n_told == 5
+    assert is_sound(old)
+
+
+def test_a_crash_in_the_middle_leaves_the_last_format_that_was_reached(old, monkeypatch):
+    steps = dict(formats.UPGRADES)
+
+    def half(db):
+        steps[2](db)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(formats, "UPGRADES", steps | {2: half})
+    with pytest.raises(KeyboardInterrupt):
+        Study.open(old)
+    assert form(old) == (2, ["trial"])
+    monkeypatch.setattr(formats, "UPGRADES", steps)
+    assert Study.open(old).n_told == 3
+    assert form(old) == (3, ["trial", "text"])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes as of Unix")
+def test_an_upgrade_killed_in_the_middle_is_made_by_the_next(old, monkeypatch):
+    steps = dict(formats.UPGRADES)
+
+    def killed(db):
+        steps[1](db)
+        os._exit(9)
+
+    monkeypatch.setattr(formats, "UPGRADES", steps | {1: killed})
+    assert Process(lambda out: Study.open(old)).end()[1] == 9
+    monkeypatch.setattr(formats, "UPGRADES", steps)
+    assert form(old) == (1, [])
+    assert Study.open(old).n_told == 3
+    assert form(old) == (3, ["trial", "text"])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes as of Unix")
+def test_several_processes_that_open_it_at_once_upgrade_it_once(old):
+    def opens(out):
+        out.write(f"{Study.open(old).n_told}\n")
+
+    ended = [process.end() for process in [Process(opens) for _ in range(4)]]
+    assert ended == [(["3"], 0)] * 4
+    assert form(old) == (3, ["trial", "text"])
+
+
+def test_a_file_that_cannot_be_written_is_left_in_its_format(old, monkeypatch):
+    """Root may write anywhere, so SQLite is asked for a connection that may not."""
+    raw = Store._raw
+    monkeypatch.setattr(Store, "_raw", lambda store, mode: raw(store, "ro"))
+    with pytest.raises(StudyError, match=r"older format.*read-only.*copy it"):
+        Study.open(old)
+    assert form(old) == (1, [])
+
+
+@pytest.mark.parametrize(("version", "advice"), [(99, "upgrade Partita"), (0, "the Partita it is")])
+def test_a_file_of_an_unknown_format_is_refused(old, version, advice):
+    change(old, f"PRAGMA user_version = {version}")
+    before = old.read_bytes()
+    for space in (None, PLANE):
+        with pytest.raises(VersionMismatch, match=f"format {version}.*{advice}"):
+            Study.open(old, space)
+    assert old.read_bytes() == before
+
+
+def test_a_study_that_is_upgraded_while_it_is_open_is_written_no_more(old):
+    study = Study.open(old)
+    trial = study.ask()
+    change(old, "PRAGMA user_version = 4")  # by a later Partita
+    for action in (study.ask, lambda: study.tell(trial, 1.0)):
+        with pytest.raises(VersionMismatch, match=r"format 4.*upgrade Partita"):
+            action()
+    change(old, "PRAGMA user_version = 3")
+    study.tell(trial, 1.0)
+    assert study.n_told == 4
