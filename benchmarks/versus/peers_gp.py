@@ -1,8 +1,9 @@
-"""Peers with a Gaussian process of their own: BoTorch, scikit-optimize, bayesian-optimization."""
+"""Peers with a Gaussian process of their own: BoTorch, scikit-optimize, bayesian-optimization.
+
+What they warn of is silenced where they are run (`runs.play`).
+"""
 
 from __future__ import annotations
-
-import warnings
 
 import numpy as np
 
@@ -40,15 +41,13 @@ class _BoTorch(Player):
         torch = self._torch
         model, points = self._fitted()
         bounds = torch.stack([torch.zeros(self._dim), torch.ones(self._dim)]).double()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            best, _ = optimize_acqf(
-                self._acquisition(model, points),
-                bounds=bounds,
-                q=1,
-                num_restarts=10,
-                raw_samples=512,
-            )
+        best, _ = optimize_acqf(
+            self._acquisition(model, points),
+            bounds=bounds,
+            q=1,
+            num_restarts=10,
+            raw_samples=512,
+        )
         return best[0].detach().numpy().clip(0.0, 1.0)
 
     def tell(self, x: np.ndarray, y: float) -> None:
@@ -71,10 +70,8 @@ class _BoTorch(Player):
         torch = self._torch
         points = torch.tensor(np.array(self._points), dtype=torch.double)
         values = torch.tensor(self._values, dtype=torch.double)[:, None]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model = SingleTaskGP(points, values)
-            fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+        model = SingleTaskGP(points, values)
+        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
         return model, points
 
 
@@ -131,14 +128,10 @@ class Skopt(Player):
         )
 
     def ask(self) -> np.ndarray:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return np.array(self._optimizer.ask(), dtype=float)
+        return np.array(self._optimizer.ask(), dtype=float)
 
     def tell(self, x: np.ndarray, y: float) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            self._optimizer.tell(x.tolist(), -y)
+        self._optimizer.tell(x.tolist(), -y)
 
     def recommend(self) -> np.ndarray:
         from skopt.utils import expected_minimum
@@ -146,9 +139,7 @@ class Skopt(Player):
         result = self._optimizer.get_result()
         if not result.models:
             return np.array(result.x, dtype=float)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return np.array(expected_minimum(result, random_state=self._seed)[0], dtype=float)
+        return np.array(expected_minimum(result, random_state=self._seed)[0], dtype=float)
 
 
 class BayesOpt(Player):
@@ -181,12 +172,10 @@ class BayesOpt(Player):
         self._told: list[np.ndarray] = []
 
     def ask(self) -> np.ndarray:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            if len(self._told) < self._FIRST:
-                params = self._optimizer.random_sample(1)[0]
-            else:
-                params = self._optimizer.suggest()
+        if len(self._told) < self._FIRST:
+            params = self._optimizer.random_sample(1)[0]
+        else:
+            params = self._optimizer.suggest()
         return np.array([params[name] for name in self._names], dtype=float)
 
     def tell(self, x: np.ndarray, y: float) -> None:
@@ -197,8 +186,6 @@ class BayesOpt(Player):
         # The fit draws its restarts from the state that also draws what is asked next.
         state = self._optimizer._random_state.get_state()
         played = [dict(zip(self._names, x.tolist(), strict=True)) for x in self._told]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            means = self._optimizer.predict(played, fit_gp=True)
+        means = self._optimizer.predict(played, fit_gp=True)
         self._optimizer._random_state.set_state(state)
         return self._told[int(np.argmax(means))]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from partita.experiments.store import RunStore
 from partita.problems import get
 from partita.problems.rkhs import spread_points
 
@@ -275,6 +276,7 @@ def test_a_run_comes_back_as_it_was_saved(tmp_path: Path) -> None:
     for name in Run.__dataclass_fields__:
         assert np.array_equal(getattr(back, name), getattr(run, name)), name
     assert list(runs.newest(kept)) == [run.task]
+    assert not runs.newest(RunStore(kept.folder, Run, "another format"))
     next(kept.folder.glob("*.npz")).write_bytes(b"half a file")
     assert kept.load(run.task) is None
     assert not runs.newest(kept)

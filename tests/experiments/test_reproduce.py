@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -33,6 +34,20 @@ def reproduce(*arguments):
 
 def content(path):
     return {p.relative_to(path): p.read_bytes() for p in sorted(path.rglob("*")) if p.is_file()}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A folder with a small table, made once."""
+    folder = tmp_path_factory.mktemp("finished")
+    assert reproduce("table1", *TINY, *TINY_POLICIES, "--out", folder) == 0
+    return folder
+
+
+@pytest.fixture
+def results(finished, tmp_path):
+    """A copy of that folder."""
+    return Path(shutil.copytree(finished, tmp_path / "results"))
 
 
 # -- the table ----------------------------------------------------------------------------------
@@ -151,16 +166,12 @@ def test_names_beside_lines_do_not_overlap():
 # -- going on -----------------------------------------------------------------------------------
 
 
-def test_the_same_command_runs_nothing_again(tmp_path, made, capsys):
-    arguments = ("table1", *TINY, *TINY_POLICIES, "--out", tmp_path)
-    assert reproduce(*arguments) == 0
-    assert len(made) == 8
-    first = capsys.readouterr().out
-    written = content(tmp_path)
-    assert reproduce(*arguments) == 0
-    assert len(made) == 8
-    assert capsys.readouterr().out == first
-    assert content(tmp_path) == written
+def test_the_same_command_runs_nothing_again(results, made, capsys):
+    text, written = (results / "table1.md").read_text(), content(results)
+    assert reproduce("table1", *TINY, *TINY_POLICIES, "--out", results) == 0
+    assert made == []
+    assert capsys.readouterr().out.startswith(text)
+    assert content(results) == written
 
 
 def test_a_folder_grows(tmp_path, made):
@@ -176,17 +187,14 @@ def test_a_folder_grows(tmp_path, made):
     assert len(made) == 8
 
 
-def test_a_damaged_run_is_made_again(tmp_path, made, caplog):
-    arguments = ("table1", *TINY, *TINY_POLICIES, "--out", tmp_path)
-    reproduce(*arguments)
-    table_text = without_times(tmp_path / "table1.md")
-    path = sorted((tmp_path / "runs").iterdir())[3]
+def test_a_damaged_run_is_made_again(results, made, caplog):
+    table_text = without_times(results / "table1.md")
+    path = sorted((results / "runs").iterdir())[3]
     path.write_bytes(path.read_bytes()[:500])
-    made.clear()
-    assert reproduce(*arguments) == 0
+    assert reproduce("table1", *TINY, *TINY_POLICIES, "--out", results) == 0
     assert [t.file_name() for t in made] == [path.name]
     assert path.name in caplog.text
-    assert without_times(tmp_path / "table1.md") == table_text
+    assert without_times(results / "table1.md") == table_text
 
 
 def without_times(path):
@@ -325,29 +333,23 @@ def test_a_file_where_the_folder_should_be(tmp_path, capsys):
         (["table1", *TINY, *TINY_POLICIES, "--quick"], "without --quick"),
     ],
 )
-def test_other_settings_are_refused(arguments, message, tmp_path, capsys):
-    assert reproduce("table1", *TINY, *TINY_POLICIES, "--out", tmp_path) == 0
-    before = content(tmp_path)
-    capsys.readouterr()
-    assert reproduce(*arguments, "--out", tmp_path) == 2
+def test_other_settings_are_refused(arguments, message, results, capsys):
+    before = content(results)
+    assert reproduce(*arguments, "--out", results) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert message in error
     assert "--out" in error
-    assert content(tmp_path) == before
+    assert content(results) == before
 
 
-def test_another_version_is_refused(tmp_path, capsys):
-    arguments = ("table1", *TINY, *TINY_POLICIES, "--out", tmp_path)
-    assert reproduce(*arguments) == 0
-    path = tmp_path / "settings.json"
-    settings = json.loads(path.read_text())
-    path.write_text(json.dumps({**settings, "version": "0.0.0"}))
-    before = content(tmp_path)
-    capsys.readouterr()
-    assert reproduce(*arguments) == 2
+def test_another_version_is_refused(results, capsys):
+    path = results / "settings.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "version": "0.0.0"}))
+    before = content(results)
+    assert reproduce("table1", *TINY, *TINY_POLICIES, "--out", results) == 2
     assert "Partita 0.0.0" in capsys.readouterr().err
-    assert content(tmp_path) == before
+    assert content(results) == before
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"experiments": {"table1": {}}}', "\xff"])

@@ -48,7 +48,7 @@ class Folder:
             "experiments": {},
         }
         if held is not None:
-            self._compare(held, settings)
+            self._refuse_other(held, settings)
             settings["experiments"].update(held["experiments"])
         for experiment in experiments:
             content = {"runs": plan.runs, "policies": list(plan.policies)}
@@ -56,7 +56,7 @@ class Folder:
                 content["dims"] = list(plan.dims)
             before = settings["experiments"].get(experiment)
             if before is not None:
-                self._contain(experiment, before, content)
+                self._refuse_less(experiment, before, content)
             settings["experiments"][experiment] = content
         if settings != held:
             text = json.dumps(settings, indent=2) + "\n"
@@ -108,18 +108,17 @@ class Folder:
             ) from error
         return dict(held)
 
-    def _compare(self, held: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    def _refuse_other(self, held: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
         """Refuse what a folder can hold one of only."""
-        if held.get("version") != settings["version"]:
-            raise self._other(f"results of Partita {held.get('version')}, this is {__version__}")
-        if held.get("horizon") != settings["horizon"]:
-            raise self._other(f"runs with --horizon {held.get('horizon')}")
-        if held.get("quick") != settings["quick"]:
-            raise self._other(
-                "results " + ("with" if held.get("quick") else "without") + " --quick"
-            )
+        version, horizon, quick = (held.get(name) for name in ("version", "horizon", "quick"))
+        if version != settings["version"]:
+            raise self._other(f"results of Partita {version}, this is {__version__}")
+        if horizon != settings["horizon"]:
+            raise self._other(f"runs with --horizon {horizon}")
+        if quick != settings["quick"]:
+            raise self._other(f"results {'with' if quick else 'without'} --quick")
 
-    def _contain(
+    def _refuse_less(
         self, experiment: str, before: Mapping[str, Any], content: Mapping[str, Any]
     ) -> None:
         """Refuse a plan with less than what is there."""

@@ -1,6 +1,7 @@
 """Search spaces: named parameters or plain bounds ↔ points of the unit cube, and constraints.
 
-Notation: D coordinates of the unit cube, k points as rows (k, D). Policies see the unit cube alone.
+Notation: D coordinates of the unit cube, k points as rows (k, D). Policies see the unit cube alone,
+but for arms that it cannot tell apart: see `Space.played`.
 """
 
 from __future__ import annotations
