@@ -220,7 +220,7 @@ def table_best(
     Returns (row, index, candidate, rows evaluated).
 
     Rows are taken from the top and evaluated until no bound left, plus the highest drift so far,
-    can reach the best index found. They wait behind the shrinking heap and go back in with new
+    can reach the best index so far. They wait behind the shrinking heap and go back in with new
     bounds.
     """
     left = count
