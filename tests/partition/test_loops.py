@@ -51,11 +51,11 @@ def test_table_finds_the_best_row_while_the_width_drifts(seed):
     rows, offset, factor, resolution = 17, 0.5, 0.8, 1e9
     rng = np.random.default_rng(seed)
     numbers, moments = np.zeros((rows, 4)), np.zeros((2, 3 * rows))
-    places = np.zeros((rows, 4), dtype=np.int64)  # three candidates each
+    places = np.zeros((rows, 5), dtype=np.int64)  # three candidates each
     places[:, _loops.START] = 3 * np.arange(rows)
     places[:, _loops.SIZE] = 3
     places[:, _loops.POSITION] = -1
-    ties, heap = np.zeros(rows, dtype=np.uint64), np.zeros(rows, dtype=np.int64)
+    ties, heap = np.zeros(rows, dtype=np.uint64), places[:, _loops.HEAP]
     priority = rng.permutation(3 * rows).astype(np.uint64)
     gains, count, highest, clock, present = np.zeros(rows), 0, -np.inf, 3.0, set()
     for step in range(120):
@@ -63,7 +63,7 @@ def test_table_finds_the_best_row_while_the_width_drifts(seed):
         drift = offset + factor * np.sqrt(clock)
         row = int(rng.integers(rows))
         if row in present and rng.random() < 0.2:
-            count = _loops.table_remove(numbers, places, ties, heap, count, row)
+            count = _loops.table_remove(numbers, places, ties, count, row)
             present.discard(row)
         else:
             mean = np.round(rng.normal(size=3), 1)
@@ -71,7 +71,7 @@ def test_table_finds_the_best_row_while_the_width_drifts(seed):
             gains[row] = rng.exponential()
             own = priority[3 * row : 3 * row + 3]
             count = _loops.table_enter(
-                *(numbers, places, ties, heap, count, moments, row, mean, std, own),
+                *(numbers, places, ties, count, moments, row, mean, std, own),
                 *(gains[row], offset, factor, clock, drift - 1.5e-9, resolution),
             )
             present.add(row)
@@ -81,7 +81,7 @@ def test_table_finds_the_best_row_while_the_width_drifts(seed):
             continue
         highest = max(highest, drift)
         winner, value, candidate, evaluated = _loops.table_best(
-            *(numbers, places, ties, heap, count, moments, priority),
+            *(numbers, places, ties, count, moments, priority),
             *(offset, factor, clock, drift, highest, 1.5e-9, resolution),
         )
         scores = {}
@@ -101,11 +101,11 @@ def test_table_finds_the_best_row_while_the_width_drifts(seed):
 
 def test_a_row_without_a_place_keeps_its_bound_only():
     numbers, moments = np.zeros((1, 4)), np.full((2, 1), np.nan)
-    places, ties = np.array([[-1, 0, 0, -1]]), np.zeros(1, dtype=np.uint64)
+    places, ties = np.array([[-1, 0, 0, -1, 0]]), np.zeros(1, dtype=np.uint64)
     numbers[0, _loops.ADDEND] = 0.25
     own = np.array([1, 0], dtype=np.uint64)
     count = _loops.table_enter(
-        *(numbers, places, ties, np.zeros(1, dtype=np.int64), 0, moments, 0),
+        *(numbers, places, ties, 0, moments, 0),
         *(np.zeros(2), np.ones(2), own, 0.0, 2.0, 0.0, 0.0, 0.0, 1e9),
     )
     assert (count, numbers[0, _loops.BOUND], places[0, _loops.CHOICE]) == (1, 2.25, 1)

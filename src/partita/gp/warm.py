@@ -16,6 +16,8 @@ class WarmCovariances:
     def __init__(self) -> None:
         self._sizes: OrderedDict[Posterior, int] = OrderedDict()
         self._numbers = 0
+        #: Whether there is more than fits: `trim` is due.
+        self.exceed = False
 
     def note(self, posterior: Posterior) -> None:
         """Note that a posterior was computed, and so used."""
@@ -23,11 +25,14 @@ class WarmCovariances:
         self._numbers += size - self._sizes.pop(posterior, 0)
         if size:
             self._sizes[posterior] = size
+        self.exceed = self._numbers > WARM_NUMBERS
 
     def use(self, posterior: Posterior) -> None:
         """Note that a posterior was used."""
-        if posterior in self._sizes:
+        try:
             self._sizes.move_to_end(posterior)
+        except KeyError:  # it keeps no covariance
+            return
 
     def cool(self, posterior: Posterior) -> None:
         """Give up the covariance of a posterior."""
@@ -36,5 +41,5 @@ class WarmCovariances:
 
     def trim(self) -> None:
         """Give up covariances, the longest unused first, until the others fit."""
-        while self._numbers > WARM_NUMBERS:
+        while self.exceed:
             self.cool(next(iter(self._sizes)))

@@ -2,8 +2,9 @@
 
 Plain functions on arrays and scalars, as in `partita.gp._loops`. Each row of the table
 (`index.Table`) is a cell: numbers[row] = gain, constant, addend, bound; places[row] = start, size,
-choice, position in the heap or -1. Where indices drift, its candidates are kept:
-moments[:, start:start+size] (mean, std) and priority; start is -1 where they are not.
+choice, position in the heap or -1; the heap of rows is places[:count, HEAP]. Where indices drift,
+the candidates of a row are kept as moments[:, start:start+size] (mean, std) and priority; start is
+-1 where they are not.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from numba import njit
 
 GAIN, CONSTANT, ADDEND, BOUND = 0, 1, 2, 3
-START, SIZE, CHOICE, POSITION = 0, 1, 2, 3
+START, SIZE, CHOICE, POSITION, HEAP = 0, 1, 2, 3, 4
 
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
@@ -145,7 +146,6 @@ def table_enter(
     numbers,
     places,
     ties,
-    heap,
     count,
     moments,
     row,
@@ -175,7 +175,7 @@ def table_enter(
     places[row, CHOICE] = choice
     ties[row] = tie
     numbers[row, BOUND] = value + numbers[row, ADDEND] - drift
-    at = places[row, POSITION]
+    heap, at = places[:, HEAP], places[row, POSITION]
     if at < 0:
         at = count
         heap[at] = row
@@ -186,8 +186,9 @@ def table_enter(
 
 
 @njit(cache=True)
-def table_remove(numbers, places, ties, heap, count, row):
+def table_remove(numbers, places, ties, count, row):
     """Take a row out of the heap: the new count."""
+    heap = places[:, HEAP]
     at = places[row, POSITION]
     places[row, POSITION] = -1
     count -= 1
@@ -203,7 +204,6 @@ def table_best(
     numbers,
     places,
     ties,
-    heap,
     count,
     moments,
     priority,
@@ -220,9 +220,10 @@ def table_best(
     Returns (row, index, candidate, rows evaluated).
 
     Rows are taken from the top and evaluated until no bound left, plus the highest drift so far,
-    can reach the best index found. They wait behind the shrinking heap and go back in with new
+    can reach the best index so far. They wait behind the shrinking heap and go back in with new
     bounds.
     """
+    heap = places[:, HEAP]
     left = count
     winner = -1
     top = -np.inf

@@ -21,8 +21,7 @@ from .fresh import CellState, FreshArms, FreshBox, NoFresh
 from .lattice import Lattice
 from .sites import ArmSites, BoxSites, point_priorities
 
-#: Told points off a box cell's lattice that are kept as candidates; from so many on they are data
-#: only.
+#: With this many told points off its lattice a cell of a box keeps none of them as candidates.
 EXTRA_LIMIT = 256
 
 #: Most dimensions in which an arm on a shared face belongs to every cell that touches it.

@@ -131,10 +131,10 @@ class SplitRule:
 
     def threshold(self, level: int) -> float:
         """Most observations a cell of this level may hold under the count rule."""
-        known = self._thresholds
-        while len(known) <= level:
-            known.append(split_threshold(self.per_side, len(known), self.dim, self.nu))
-        return known[level]
+        values = self._thresholds
+        while len(values) <= level:
+            values.append(split_threshold(self.per_side, len(values), self.dim, self.nu))
+        return values[level]
 
     def quota(self, level: int) -> float:
         """A cell of this level with fewer observations is not due."""

@@ -95,7 +95,8 @@ class Engine:
 
     def _enter(self, cell: Cell) -> None:
         """Renew a cell's row, pending plays counted."""
-        scores = self._scorer.scores(cell, self.planned_std(cell), self._t)
+        std = self.planned_std(cell) if self._planners else cell.posterior.std
+        scores = self._scorer.scores(cell, std, self._t)
         level = cell.key[0]
         addend = self._bounds.slack(level) if self._index_slack else 0.0
         self._table.enter(cell, level, cell.layout.priority, scores, self._t, addend)
@@ -186,7 +187,8 @@ class Engine:
             for cell in changed:
                 self._renew_plan(cell, places)
         else:
-            self._planners.clear()
+            if self._planners:
+                self._planners.clear()
             if partition.altered:
                 changed = changed + partition.take_altered()
         if self._tighten and gone:

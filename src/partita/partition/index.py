@@ -51,9 +51,8 @@ class Table(Generic[Entrant]):
         self._cursor = 0
         #: By row, and the heap of rows: see `_loops`.
         self._numbers = np.zeros((64, 4))
-        self._places = np.full((64, 4), -1, dtype=np.int64)
+        self._places = np.full((64, 5), -1, dtype=np.int64)
         self._ties = np.zeros(64, dtype=np.uint64)
-        self._heap = np.zeros(64, dtype=np.int64)
         self._count = 0
         #: Candidates of all rows, where the width drifts.
         self._moments = np.zeros((2, 0))
@@ -92,7 +91,6 @@ class Table(Generic[Entrant]):
             self._numbers,
             self._places,
             self._ties,
-            self._heap,
             self._count,
             self._moments,
             row,
@@ -112,9 +110,7 @@ class Table(Generic[Entrant]):
         row = self._row_of.get(entrant)
         if row is None:
             return
-        self._count = _loops.table_remove(
-            self._numbers, self._places, self._ties, self._heap, self._count, row
-        )
+        self._count = _loops.table_remove(self._numbers, self._places, self._ties, self._count, row)
         del self._row_of[entrant]
         self._entrants[row] = self._priorities[row] = None
         self._places[row, _loops.SIZE] = 0
@@ -125,8 +121,9 @@ class Table(Generic[Entrant]):
         if not self._count:
             raise LookupError("the table is empty")
         if not self._width.drifts:
-            row = int(self._heap[0])
-            value, candidate = self._numbers[row, _loops.BOUND], self._places[row, _loops.CHOICE]
+            row = self._places.item(0, _loops.HEAP)
+            value = self._numbers.item(row, _loops.BOUND)
+            candidate = self._places.item(row, _loops.CHOICE)
         else:
             if t != self._t:
                 self._set_clock(t)
@@ -134,7 +131,6 @@ class Table(Generic[Entrant]):
                 self._numbers,
                 self._places,
                 self._ties,
-                self._heap,
                 self._count,
                 self._moments,
                 self._priority,
@@ -148,7 +144,7 @@ class Table(Generic[Entrant]):
             )
         entrant = self._entrants[row]
         assert entrant is not None
-        return Choice(entrant, float(value), int(candidate))
+        return Choice(entrant, value, candidate)
 
     def in_turn(self, count: int) -> list[Entrant]:
         """The next `count` entrants in the order of rows, or all; the next call goes on there."""
@@ -177,13 +173,12 @@ class Table(Generic[Entrant]):
                 self._numbers = _doubled(self._numbers)
                 self._places = _doubled(self._places)
                 self._ties = _doubled(self._ties)
-                self._heap = _doubled(self._heap)
             self._entrants.append(None)
             self._priorities.append(None)
         self._row_of[entrant] = row
         self._entrants[row], self._priorities[row] = entrant, priority
         self._numbers[row] = (0.0, self._width.constant(level), addend, 0.0)
-        self._places[row] = (-1, 0, 0, -1)
+        self._places[row, : _loops.HEAP] = (-1, 0, 0, -1)
         if self._width.drifts:
             self._place(row, priority)
         return row

@@ -30,11 +30,9 @@ from .lattice import Lattice
 _NO_SITES = np.empty(0, dtype=np.int64)
 
 
-class Changes(NamedTuple):
-    """What an observation did: cells that changed or are new, and cells that are gone."""
-
-    changed: list[Cell]
-    gone: list[Cell]
+#: What an observation did: cells that changed or are new, and cells that are gone. A bare tuple,
+#: since a named one takes longer to make than a step can spare.
+Changes = tuple[list[Cell], list[Cell]]
 
 
 class Place(NamedTuple):
@@ -227,9 +225,9 @@ class Partition:
     def observe(self, site: int, value: float) -> Changes:
         """Record a value at a site."""
         places = self.cells_at(site)
-        self.sites.add(site, value)
-        first = self.sites.count[site] == 1
-        changes = Changes([], [])
+        first = self.sites.add(site, value) == 1
+        changed: list[Cell] = []
+        gone: list[Cell] = []
         for cell, j in places:
             cell.count += 1
             if first:
@@ -243,12 +241,13 @@ class Partition:
             if cell.count >= cell.quota and self.rule.due(
                 cell.key[0], cell.count, cell.posterior.gain, cell.distinct
             ):
-                changes.gone.append(cell)
-                changes.changed.extend(self._split(cell))
+                gone.append(cell)
+                changed += self._split(cell)
             else:
-                changes.changed.append(cell)
-        self._warm.trim()
-        return changes
+                changed.append(cell)
+        if self._warm.exceed:
+            self._warm.trim()
+        return changed, gone
 
     def _take_in(self, cell: Cell, site: int, j: int) -> bool:
         """Note the first value at a site; return whether the cell's layout changed."""
@@ -263,7 +262,8 @@ class Partition:
     def observe_many(self, sites: IntArray, values: FloatArray) -> Changes:
         """Record values (n,) at sites (n,) together: each cell is fitted once, not once a value."""
         self.sites.add_many(sites, values)
-        changes = Changes([], [])
+        changed: list[Cell] = []
+        gone: list[Cell] = []
         work = self._first_members(np.unique(sites))
         while work:
             key, members = work.pop()
@@ -274,12 +274,12 @@ class Partition:
             if cell is None:
                 members = self.candidates.take_fresh(key, members)
             else:
-                changes.gone.append(cell)
+                gone.append(cell)
                 members = self.candidates.members(cell.layout, members)
                 self._forget(cell)
-            changes.changed.extend(self._grow([(key, members)], moments_only=True))
+            changed += self._grow([(key, members)], moments_only=True)
             self._warm.trim()
-        return changes
+        return changed, gone
 
     def _split(self, cell: Cell) -> list[Cell]:
         """Replace a cell by its children, and those by theirs while they are due."""

@@ -34,12 +34,14 @@ class Sites:
 
     def x(self, site: int) -> FloatArray:
         """The point of a site in the user's units, (d,)."""
-        return np.array(self._points[site])
+        return np.asarray(self._points[site].copy())
 
-    def add(self, site: int, value: float) -> None:
-        """Add one value at a site."""
-        self.count[site] += 1
+    def add(self, site: int, value: float) -> int:
+        """Add one value at a site; return how many it has now."""
+        count = self.count[site] + 1
+        self.count[site] = count
         self.total[site] += value
+        return int(count)
 
     def add_many(self, sites: IntArray, values: FloatArray) -> None:
         """Add values (n,) at sites (n,)."""

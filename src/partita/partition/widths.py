@@ -11,38 +11,30 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from .cover import cell_exponent
 
 
-class Width(Protocol):
-    """What a policy needs of a confidence width."""
+class Width:
+    """A confidence width; a concrete one sets `offset` and `factor`, and says what it adds."""
 
-    drifts: bool
-
-    @property
-    def counts_gain(self) -> bool:
-        """Whether γ is part of it."""
-        ...
-
-    @property
-    def offset(self) -> float:
-        """The part that does not depend on the cell."""
-        ...
-
-    @property
-    def factor(self) -> float:
-        """The factor of the square root."""
-        ...
+    #: Whether it depends on t.
+    drifts: ClassVar[bool] = False
+    #: Whether γ is part of it.
+    counts_gain: ClassVar[bool] = True
+    #: The part that does not depend on the cell.
+    offset: float
+    #: The factor of the square root.
+    factor: float
 
     def constant(self, level: int) -> float:
         """The part under the root that depends on the cell's level."""
-        ...
+        return 0.0
 
     def clock(self, t: int) -> float:
         """The part under the root that depends on the step."""
-        ...
+        return 0.0
 
 
 def width_of(width: Width, gain: float, level: int, t: int) -> float:
@@ -53,7 +45,7 @@ def width_of(width: Width, gain: float, level: int, t: int) -> float:
 
 
 @dataclass
-class PaperWidth:
+class PaperWidth(Width):
     """β = B + L √(2(γ + 1 + log(Ñ_t/δ))), Ñ_t = 4(t+1)^{bd}. Janz et al. 2020, "Point selection".
 
     Needs a regulariser α ≥ 1. Ñ_t does not count every cell that could exist (two observations at
@@ -66,8 +58,7 @@ class PaperWidth:
     delta: float
     dim: int
     nu: float
-    drifts: bool = True
-    counts_gain: ClassVar[bool] = True
+    drifts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self.offset = self.norm_bound
@@ -79,24 +70,18 @@ class PaperWidth:
         """Ñ_t = 4(t+1)^{bd}, the paper's bound on the number of cells by step t."""
         return 4.0 * math.pow(t + 1, self._power)
 
-    def constant(self, level: int) -> float:
-        """Nothing: all cells share Ñ_t."""
-        return 0.0
-
     def clock(self, t: int) -> float:
         """1 + log(Ñ_t/δ)."""
         return self._shift + self._power * math.log(t + 1)
 
 
 @dataclass
-class SingleCellWidth:
+class SingleCellWidth(Width):
     """β = B + L √(2(γ + 1 + log(1/δ))), for one cell. Chowdhury & Gopalan 2017, Theorem 2."""
 
     norm_bound: float
     sub_gaussian: float
     delta: float
-    drifts: bool = False
-    counts_gain: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self.offset = self.norm_bound
@@ -106,13 +91,9 @@ class SingleCellWidth:
         """1 + log(1/δ)."""
         return 1.0 + math.log(1.0 / self.delta)
 
-    def clock(self, t: int) -> float:
-        """Nothing: this width does not depend on t but through γ."""
-        return 0.0
-
 
 @dataclass
-class MixtureWidth:
+class MixtureWidth(Width):
     """β = √(B² + (2L²/α)(γ + log(1/δ_A))), with δ shared between cells by depth.
 
     Why it holds: mix the likelihood ratio over g ~ GP(0, (L²/α)k); Ville's inequality gives, at all
@@ -129,9 +110,7 @@ class MixtureWidth:
     alpha: float
     dim: int
     first_cells: int
-    drifts: bool = False
-    _known: list[float] = field(default_factory=list, repr=False)
-    counts_gain: ClassVar[bool] = True
+    _constants: list[float] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
         self.offset = 0.0
@@ -149,39 +128,27 @@ class MixtureWidth:
 
     def constant(self, level: int) -> float:
         """log(1/δ_A) + B²α/(2L²)."""
-        known = self._known
-        while len(known) <= level:
-            known.append(self.log_inverse_delta(len(known)) + (self.norm_bound / self.factor) ** 2)
-        return known[level]
-
-    def clock(self, t: int) -> float:
-        """Nothing: this width does not depend on t."""
-        return 0.0
+        constants = self._constants
+        while len(constants) <= level:
+            share = self.log_inverse_delta(len(constants))
+            constants.append(share + (self.norm_bound / self.factor) ** 2)
+        return constants[level]
 
 
 @dataclass
-class FixedWidth:
+class FixedWidth(Width):
     """The same β for ever, such as KernelUCB's η/√α. Valko et al. 2013."""
 
     value: float
-    drifts: bool = False
     counts_gain: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         self.offset = self.value
         self.factor = 0.0
 
-    def constant(self, level: int) -> float:
-        """Nothing."""
-        return 0.0
-
-    def clock(self, t: int) -> float:
-        """Nothing."""
-        return 0.0
-
 
 @dataclass
-class BayesianWidth:
+class BayesianWidth(Width):
     """β_t = a √(2 log(|D| t² π²/(6δ))) for f ~ GP(0, a²k) on |D| arms.
 
     Srinivas et al. 2010, Theorem 1.
@@ -190,7 +157,7 @@ class BayesianWidth:
     amplitude: float
     arms: int
     delta: float
-    drifts: bool = True
+    drifts: ClassVar[bool] = True
     counts_gain: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -207,7 +174,7 @@ class BayesianWidth:
 
 
 @dataclass
-class SrinivasWidth:
+class SrinivasWidth(Width):
     """β_t = √(2B² + 300 γ_t log³(t/δ)) for ‖f‖ ≤ B. Srinivas et al. 2010, Theorem 3.
 
     `largest_gain(t)` bounds γ_t, the most that t observations can tell. It is asked for t = 0, 1, …
@@ -217,8 +184,8 @@ class SrinivasWidth:
     norm_bound: float
     delta: float
     largest_gain: Callable[[int], float]
-    drifts: bool = True
-    _known: list[float] = field(default_factory=list, repr=False)
+    _gains: list[float] = field(default_factory=list, repr=False)
+    drifts: ClassVar[bool] = True
     counts_gain: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -231,7 +198,7 @@ class SrinivasWidth:
 
     def clock(self, t: int) -> float:
         """300 γ_t log³(t/δ)."""
-        known = self._known
-        while len(known) <= t:
-            known.append(self.largest_gain(len(known)))
-        return 300.0 * known[t] * math.log(t / self.delta) ** 3
+        gains = self._gains
+        while len(gains) <= t:
+            gains.append(self.largest_gain(len(gains)))
+        return 300.0 * gains[t] * math.log(t / self.delta) ** 3

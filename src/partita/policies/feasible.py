@@ -16,7 +16,7 @@ from partita.partition.sites import SNAP_BITS
 
 #: Points tried before a constraint is said to allow none.
 FIRST_TRIES = 20_000
-#: Points tried for each that is wanted: at first, and once that has been done so many times.
+#: Points tried for each that is wanted, in the first EARLY_DRAWS draws and in later ones.
 MOST_TRIES, LATER_TRIES, EARLY_DRAWS = 50, 10, 20
 #: Feasible points that are remembered.
 POOL = 512
@@ -35,24 +35,24 @@ class FeasiblePoints:
         self._asked = self._allowed = 1.0
 
     def first(self, random: np.random.Generator, points: FloatArray) -> FloatArray:
-        """As many feasible points as given uniform ones (n, D), or as can be found: at least one.
+        """As many feasible points as uniform ones (n, D) are given, if there are: at least one.
 
         Those of the given ones that are feasible come first.
         """
         number, tried = len(points), len(points)
-        found = unique(self._kept(self._domain.spread(_rounded(points))))
-        while len(found) < number and tried < FIRST_TRIES:
+        feasible = unique(self._kept(self._domain.spread(_rounded(points))))
+        while len(feasible) < number and tried < FIRST_TRIES:
             rows = random.random((min(tried, FIRST_TRIES - tried), self._domain.dim))
             tried += len(rows)
             kept = self._kept(self._domain.spread(_rounded(rows)))
-            found = unique(np.concatenate([found, kept]))
-        if not len(found):
+            feasible = unique(np.concatenate([feasible, kept]))
+        if not len(feasible):
             raise InvalidInput(
                 f"feasible allows none of {FIRST_TRIES:,} points tried all over the space: check "
                 "its conditions, or give bounds that enclose the feasible part more closely"
             )
-        self._remember(found)
-        return found[:number]
+        self._remember(feasible)
+        return feasible[:number]
 
     def anywhere(self, random: np.random.Generator) -> FloatArray:
         """A feasible point (D,), any with the same chance."""
@@ -70,17 +70,17 @@ class FeasiblePoints:
     def inside(
         self, random: np.random.Generator, lower: FloatArray, upper: FloatArray, number: int
     ) -> FloatArray:
-        """About so many feasible points anywhere between two corners; none if none is found.
+        """Up to `number` feasible points between two corners, or none if it finds none.
 
         Where few are feasible more are tried, up to a limit; then come remembered ones, and others
         around them.
         """
         self._draws += 1
         most = number * (MOST_TRIES if self._draws <= EARLY_DRAWS else LATER_TRIES)
-        found, seen = np.empty((0, self._domain.dim)), np.empty((0, self._domain.dim))
+        feasible, seen = np.empty((0, self._domain.dim)), np.empty((0, self._domain.dim))
         tried = 0
-        while len(found) < number and tried < most:
-            batch = min(most - tried, int(1.1 * (number - len(found)) / self._rate) + 8)
+        while len(feasible) < number and tried < most:
+            batch = min(most - tried, int(1.1 * (number - len(feasible)) / self._rate) + 8)
             tried += batch
             rows = lower + random.random((batch, self._domain.dim)) * (upper - lower)
             rows = self._domain.snap(_rounded(rows))
@@ -89,17 +89,19 @@ class FeasiblePoints:
             if len(rows) and not len(fresh):  # all there are, it seems
                 break
             seen = np.concatenate([seen, fresh])
-            found = np.concatenate([found, self._kept(fresh)])
-        if len(found) < number:
-            known = self._pool[between(self._pool, lower, upper)]
-            found = np.concatenate([found, known])
-            if len(known) and self._rate < 0.5:
-                centres = known[random.integers(len(known), size=number)]
+            feasible = np.concatenate([feasible, self._kept(fresh)])
+        if len(feasible) < number:
+            remembered = self._pool[between(self._pool, lower, upper)]
+            feasible = np.concatenate([feasible, remembered])
+            if len(remembered) and self._rate < 0.5:
+                centres = remembered[random.integers(len(remembered), size=number)]
                 scale = random.uniform(0.0, 0.3, size=number)
-                found = np.concatenate([found, self.near(random, lower, upper, centres, scale)])
-        found = unique(found)[:number]
-        self._remember(found[::2])
-        return found
+                feasible = np.concatenate(
+                    [feasible, self.near(random, lower, upper, centres, scale)]
+                )
+        feasible = unique(feasible)[:number]
+        self._remember(feasible[::2])
+        return feasible
 
     def near(
         self,
@@ -113,17 +115,17 @@ class FeasiblePoints:
 
         Closer ones where the constraint leaves too few.
         """
-        found = np.empty((0, self._domain.dim))
+        feasible = np.empty((0, self._domain.dim))
         side = upper - lower
         for _ in range(ROUNDS):
             moved = self._domain.rules.stir(random, centres, scale[:, None] * side)
             snapped = self._domain.snap(_rounded(_inward(moved, lower, upper)))
             snapped = unique(snapped[between(snapped, lower, upper)])
-            found = unique(np.concatenate([found, snapped[self._domain.mask(snapped)]]))
-            if len(found) >= len(centres) // 2:
+            feasible = unique(np.concatenate([feasible, snapped[self._domain.mask(snapped)]]))
+            if len(feasible) >= len(centres) // 2:
                 break
             scale = scale * CLOSER
-        return found
+        return feasible
 
     def _kept(self, rows: FloatArray) -> FloatArray:
         """Those of the valid rows (k, D) that are feasible, which tells how rare they are."""

@@ -61,8 +61,12 @@ class UCBPolicy(Policy):
         return self._engine.partition.cells_created
 
     def _propose(self) -> tuple[int, FloatArray]:
-        self._watch_horizon("the confidence bounds hold, but the regret bound was made for that")
-        return self._engine.propose(self._step())
+        step = self._step()
+        if self.horizon is not None and step > self.horizon:
+            self._watch_horizon(
+                "the confidence bounds hold, but the regret bound was made for that"
+            )
+        return self._engine.propose(step)
 
     def _locate(self, points: FloatArray) -> IntArray:
         return self._engine.partition.sites.locate(points)

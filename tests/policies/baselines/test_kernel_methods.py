@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import math
-import pickle
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -16,7 +15,6 @@ import pytest
 from support.common import DOMAINS, KERNEL, FloatArray, information_gain, synthetic
 
 import partita as pt
-from partita.errors import InvalidInput
 from partita.partition.sites import arm_priorities
 
 GRID, ARMS = DOMAINS["grid 2d"](), DOMAINS["arms 2d"]()
@@ -463,14 +461,6 @@ def test_bkb_bounds_hold():
     assert failed <= 4
 
 
-def test_bkb_warns_past_the_horizon():
-    policy = bkb(SMALL, horizon=2)
-    for _ in range(2):
-        policy.tell(policy.ask(), 0.0)
-    with pytest.warns(pt.TheoryWarning, match="past the horizon of 2"):
-        policy.ask()
-
-
 def test_bkb_with_an_empty_dictionary():
     policy = bkb(SMALL, budget=1e-9)
     policy.tell(SMALL.points, np.ones(SMALL.size))
@@ -534,91 +524,6 @@ def test_bulk_tells_are_single_tells(name):
         np.testing.assert_allclose(a, b, atol=1e-6)
     assert one.told == many.told == 50
     np.testing.assert_array_equal(one.ask(), many.ask())
-
-
-@every
-def test_copies_go_on_as_the_original(name):
-    policy = MAKERS[name](GRID, seed=4)
-    rng = np.random.default_rng(0)
-    for _ in range(10):
-        policy.tell(policy.ask(), rng.normal())
-    pending = [policy.ask() for _ in range(3)]
-    policy.cancel(pending[1])
-    twins = [policy, copy.deepcopy(policy), pickle.loads(pickle.dumps(policy))]
-    for step in range(10):
-        points = [twin.ask() for twin in twins]
-        np.testing.assert_array_equal(points[0], points[1])
-        np.testing.assert_array_equal(points[0], points[2])
-        for twin in twins:
-            twin.tell(points[0] if step != 3 else pending[2], math.sin(step))
-    assert len({twin.certificate() for twin in twins}) == 1
-
-
-BAD = {
-    "gp-ucb": {
-        "bound": ["RKHS", "", None, 1],
-        "amplitude": [0.0, -1.0, math.nan, math.inf, "1", 1e-60, 1e60, 1e7],
-        "delta": [0.0, 1.0, math.nan],
-        "seed": [-1, 0.5, True],
-        "kernel": [None, "matern", pt.Matern(1.5, [0.1, 0.2, 0.3])],
-        "noise": [0.1, pt.Gaussian, None, pt.Gaussian(1e-7)],
-    },
-    "rkhs": {
-        "norm_bound": [None, 0.0, -1.0, math.inf, "1"],
-        "noise": [pt.Gaussian(0.1), pt.SubGaussian(0.1), pt.Uniform(-1e-7, 1e-7)],
-    },
-    "kernel-ucb": {
-        "horizon": [0, -5, 2.5, math.inf, None, "9"],
-        "norm_bound": [0.0, -1.0, math.inf, None],
-        "alpha": [0.0, -1.0, math.nan, None, 1e-14],
-        "exploration": [0.0, -1.0, math.nan, "1"],
-        "delta": [0.0, 1.5],
-    },
-    "bkb": {
-        "horizon": [0, 2.5, None],
-        "alpha": [0.0, -1.0, math.nan, 1e-14],
-        "accuracy": [0.0, 1.0, -0.5, math.nan, None, "0.5"],
-        "budget": [0.0, -1.0, math.inf, math.nan, "5"],
-        "norm_bound": [0.0, math.nan],
-        "delta": [0.0, 1.0],
-    },
-}
-
-
-@pytest.mark.parametrize(
-    ("name", "setting", "value"),
-    [(name, key, value) for name, bad in BAD.items() for key, v in bad.items() for value in v],
-)
-def test_bad_settings_are_refused(name, setting, value):
-    with pytest.raises(InvalidInput) as caught:
-        MAKERS[name](GRID, **{setting: value})
-    words = {"norm_bound", "noise", "amplitude", "lengthscale", setting}
-    assert any(word in str(caught.value) for word in words)
-
-
-@every
-def test_boxes_are_refused(name):
-    with pytest.raises(InvalidInput, match=r"finite domains only.*Grid"):
-        MAKERS[name](pt.Box([0.0], [1.0]))
-    with pytest.raises(InvalidInput, match="domain"):
-        MAKERS[name]([[0.0], [1.0]])
-
-
-@every
-def test_refused_calls_change_nothing(name):
-    policy = MAKERS[name](GRID)
-    policy.tell(GRID.points[:9], np.arange(9.0) / 9)
-    x = policy.ask()
-    before = pickle.dumps(policy)
-    for call in (
-        lambda: policy.tell(x, math.nan),
-        lambda: policy.tell(x + 0.01, 0.0),
-        lambda: policy.tell(GRID.points[:2], [0.0]),
-        lambda: policy.predict([[0.01, 0.01]]),
-    ):
-        with pytest.raises(InvalidInput):
-            call()
-        assert pickle.dumps(policy) == before
 
 
 @every

@@ -4,10 +4,8 @@ The slow twins here keep the raw observations and solve from scratch at every st
 form (k(x, x') = c² + xᵀx', n by n matrices) where the library works with features.
 """
 
-import copy
 import itertools
 import math
-import pickle
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -470,25 +468,6 @@ def test_guarantee(kind):
 
 
 @every_kind
-@pytest.mark.parametrize("where", ["grid2", "box3", "one"])
-@pytest.mark.parametrize("how", [copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
-def test_copies_go_on_alike(kind, where, how):
-    domain, f = DOMAINS[where], plane(DOMAINS[where])
-    policy = make(kind, domain, seed=1)
-    asked = []
-    for step in range(30):
-        twin = how(policy)
-        asked.append(policy.ask())
-        np.testing.assert_array_equal(asked[-1], twin.ask())
-        twin.ask()
-        if step % 3 == 2:
-            policy.tell(asked.pop(0), f(asked[0]))
-            policy.cancel(asked.pop())
-    a, b = policy.predict(candidates(domain)), how(policy).predict(candidates(domain))
-    np.testing.assert_array_equal(a, b)
-
-
-@every_kind
 def test_seeds_break_ties(kind):
     arms = pt.Arms(np.eye(6))
     first = [make(kind, arms, seed=s, intercept=0.0).ask().tobytes() for s in range(9)]
@@ -523,68 +502,3 @@ def test_pending_points_do_not_touch_what_is_said_of_f(kind):
         policy.ask()
     np.testing.assert_array_equal(np.ravel(policy.predict(policy.domain.points)), before)
     assert (policy.certificate(), policy.recommend().lower) == (certificate, lower)
-
-
-@every_kind
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"norm_bound": 0.0}, "norm_bound=0.0"),
-        ({"norm_bound": -1}, "norm_bound=-1"),
-        ({"norm_bound": math.nan}, "norm_bound=nan"),
-        ({"norm_bound": "1"}, "norm_bound='1'"),
-        ({"norm_bound": 1e60}, "norm_bound"),
-        ({"noise": 0.1}, "give a noise model"),
-        ({"noise": pt.Gaussian}, "is a class"),
-        ({"delta": 0.0}, "delta=0.0"),
-        ({"delta": 1}, "delta=1"),
-        ({"seed": -1}, "seed=-1"),
-        ({"seed": 1.5}, "seed=1.5"),
-        ({"intercept": -1.0}, "intercept=-1.0"),
-        ({"intercept": math.inf}, "intercept=inf"),
-        ({"intercept": None}, "intercept=None"),
-        ({"intercept": True}, "intercept=True"),
-        ({"domain": [[0.0]]}, "give a domain"),
-        ({"domain": pt.Arms([[0.0, 0.0]]), "intercept": 0}, "the function is 0"),
-        ({"domain": pt.Box([0.0], [1e80])}, "other units"),
-        ({"domain": pt.Arms([[0.0], [1e-80]]), "intercept": 0}, "other units"),
-    ],
-)
-def test_bad_settings(kind, settings, message):
-    given = {"domain": pt.Grid(3), "norm_bound": 1.0, "noise": NOISE, **settings}
-    with pytest.raises(pt.PartitaError, match=message) as caught:
-        KINDS[kind](given.pop("domain"), **given)
-    assert isinstance(caught.value, ValueError)
-
-
-@pytest.mark.parametrize("alpha", [0.0, -1.0, math.nan, math.inf, "1", None])
-def test_bad_alpha(alpha):
-    with pytest.raises(pt.PartitaError, match="alpha="):
-        make("oful", pt.Grid(3), alpha=alpha)
-
-
-def test_alpha_too_small_for_the_coordinates():
-    with pytest.raises(pt.PartitaError, match=r"alpha=1: too small beside .* at least 1e\+06"):
-        make("oful", pt.Box([0.0], [1e8]))
-    make("oful", pt.Box([0.0], [1e8]), alpha=2e6).ask()
-    make("ball", pt.Box([0.0], [1e8])).ask()  # which has units of its own
-
-
-@every_kind
-def test_refused_calls_change_nothing(kind):
-    policy, twin = (make(kind, pt.Box([0.0, 0.0], [1.0, 2.0])) for _ in range(2))
-    for x, y in [
-        ([0.0, 3.0], 0.1),
-        ([0.0], 0.1),
-        ([0.0, 0.0], math.nan),
-        ([[0.0, 0.0], [0.0, 5.0]], [0.1, 0.2]),
-        ([[0.0, 0.0], [0.0, 1.0]], [0.1]),
-    ]:
-        with pytest.raises(pt.PartitaError):
-            policy.tell(x, y)
-    with pytest.raises(pt.PartitaError, match="no pending ask"):
-        policy.cancel([0.0, 0.0])
-    with pytest.raises(pt.PartitaError):
-        policy.predict([[0.0, 3.0]])
-    assert (policy.told, policy.pending) == (0, 0)
-    np.testing.assert_array_equal(policy.ask(), twin.ask())

@@ -5,7 +5,6 @@ The slow twin keeps raw observations by level and solves from scratch for every 
 
 import copy
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -497,110 +496,7 @@ def test_regret_of_sup_kernel_ucb_stays_high():
 
 
 @every_kind
-@pytest.mark.parametrize("where", ["grid2", "one"])
-@pytest.mark.parametrize("how", [copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
-def test_copies_go_on_alike(kind, where, how):
-    domain, f = DOMAINS[where], function(kind, DOMAINS[where])
-    policy = make(kind, domain, seed=1, **QUICK)
-    asked = []
-    for step in range(60):
-        twin = how(policy)
-        asked.append(policy.ask())
-        np.testing.assert_array_equal(asked[-1], twin.ask())
-        twin.ask()
-        if step % 3 == 2:
-            x = asked.pop(0)
-            policy.tell(x, f(x))
-            policy.cancel(asked.pop())
-    np.testing.assert_array_equal(policy.predict(domain.points), how(policy).predict(domain.points))
-    assert how(policy).certificate() == policy.certificate()
-
-
-@every_kind
-def test_same_seed_same_asks(kind):
-    def plays(seed):
-        domain = pt.Grid(2, dim=3)
-        policy = make(kind, domain, seed=seed)
-        return np.array([policy.ask() for _ in range(8)])
-
-    np.testing.assert_array_equal(plays(3), plays(3))
-    assert any(not np.array_equal(plays(3), plays(seed)) for seed in range(4, 8))
-
-
-@every_kind
-def test_past_the_horizon_it_warns_once_and_goes_on(kind):
-    policy = make(kind, pt.Grid(3), horizon=5)
-    asked = [policy.ask() for _ in range(5)]
-    with pytest.warns(pt.TheoryWarning, match="step 6 is past the horizon of 5"):
-        asked.append(policy.ask())
-    asked += [policy.ask() for _ in range(3)]
-    for x in asked:
-        policy.tell(x, 0.1)
-    policy.ask()
-
-
-@every_kind
 def test_guarantee_and_horizon(kind):
     policy = make(kind, pt.Grid(3), horizon=7.0)
     assert policy.guarantee == "published"
     assert policy.horizon == 7
-
-
-@every_kind
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"horizon": 0}, "horizon=0"),
-        ({"horizon": 2.5}, "horizon=2.5"),
-        ({"horizon": None}, "horizon=None"),
-        ({"horizon": math.inf}, "horizon=inf"),
-        ({"norm_bound": 0.0}, "norm_bound=0.0"),
-        ({"norm_bound": math.nan}, "norm_bound=nan"),
-        ({"norm_bound": 1e60}, "norm_bound"),
-        ({"noise": 0.1}, "give a noise model"),
-        ({"delta": 0.0}, "delta=0.0"),
-        ({"delta": 1.5}, "delta=1.5"),
-        ({"seed": -1}, "seed=-1"),
-        ({"alpha": 0.0}, "alpha=0.0"),
-        ({"alpha": "1"}, "alpha='1'"),
-        ({"alpha": math.inf}, "alpha=inf"),
-        ({"domain": [[0.0]]}, "give a domain"),
-        ({"domain": pt.Box([0.0, 0.0], [1.0, 1.0])}, r"Grid\(30, dim=2\)"),
-    ],
-)
-def test_bad_settings(kind, settings, message):
-    given = {"domain": pt.Grid(3), **settings}
-    with pytest.raises(pt.PartitaError, match=message) as caught:
-        make(kind, given.pop("domain"), **given)
-    assert isinstance(caught.value, ValueError)
-
-
-def test_bad_settings_of_one():
-    with pytest.raises(pt.PartitaError, match="kernel=None"):
-        SupKernelUCB(pt.Grid(3), horizon=9, kernel=None, norm_bound=1.0, noise=pt.Gaussian(1.0))
-    with pytest.raises(pt.PartitaError, match="intercept=-1"):
-        make("linear", pt.Grid(3), intercept=-1)
-    with pytest.raises(pt.PartitaError, match="the function is 0"):
-        make("linear", pt.Arms([[0.0]]), intercept=0)
-    with pytest.raises(pt.PartitaError, match="alpha=1: too small"):
-        make("linear", pt.Arms([[0.0], [1e8]], 0, 1e8), alpha=1.0)
-
-
-@every_kind
-def test_refused_calls_change_nothing(kind):
-    policy, twin = (make(kind, pt.Grid(3)) for _ in range(2))
-    for x, y in [
-        ([0.3], 0.1),
-        ([0.0, 0.0], 0.1),
-        ([0.5], math.nan),
-        ([[0.0], [0.7]], [0.1, 0.2]),
-        ([[0.0], [0.5]], [0.1]),
-    ]:
-        with pytest.raises(pt.PartitaError):
-            policy.tell(x, y)
-    with pytest.raises(pt.PartitaError, match="no pending ask"):
-        policy.cancel([0.0])
-    with pytest.raises(pt.PartitaError):
-        policy.predict([[0.3]])
-    assert (policy.told, policy.pending) == (0, 0)
-    np.testing.assert_array_equal(policy.ask(), twin.ask())

@@ -1,6 +1,5 @@
 """The hierarchical policies against naive twins, PyXAB, and what all of them promise."""
 
-import copy
 import math
 import pickle
 from fractions import Fraction
@@ -10,7 +9,7 @@ import pytest
 from support.trees import DOMAINS, anywhere, bumpy
 
 import partita as pt
-from partita.errors import InvalidInput, NotPending
+from partita.errors import NotPending
 from partita.policies.baselines import tree as _tree
 from partita.policies.baselines.direct import DIRECT
 from partita.policies.baselines.hoo import HOO
@@ -517,29 +516,6 @@ def busy(kind, domain, seed=0, steps=60):
     return policy, pending, f
 
 
-@every_policy
-@every_domain
-def test_same_seed_same_asks_and_pickles_go_on_alike(kind, where):
-    domain = DOMAINS[where]()
-    policy, pending, f = busy(kind, domain)
-    twin, _, _ = busy(kind, domain)
-    saved, copied = pickle.loads(pickle.dumps(policy)), copy.deepcopy(policy)
-    for _ in range(40):
-        x = policy.ask()
-        for other in (twin, saved, copied):
-            assert np.array_equal(other.ask(), x)
-        y = f(x)
-        for each in (policy, twin, saved, copied):
-            each.tell(x, y)
-    for x in pending:
-        for each in (policy, saved):
-            each.tell(x, f(x))
-    assert np.array_equal(policy.ask(), saved.ask())
-    ours, theirs = policy.recommend(), saved.recommend()
-    assert np.array_equal(ours.x, theirs.x)
-    assert ours[1:] == theirs[1:]
-
-
 # HOO may well replay an arm, whose cell cannot be divided.
 @pytest.mark.parametrize(
     ("kind", "where"), [(k, w) for k in MAKERS for w in DOMAINS if "box" in w or "hoo" not in k]
@@ -759,73 +735,6 @@ def test_told_points_that_are_no_representatives_can_be_recommended(kind):
     policy.tell([0.777], 5.0)
     found = policy.recommend()
     assert (found.x.tolist(), found.mean) == ([0.777], 5.0)
-
-
-@pytest.mark.parametrize("kind", ["truncated hoo", "soo", "stosoo"])
-def test_playing_past_the_horizon_warns_once(kind):
-    policy = MAKERS[kind](pt.Box([0.0], [1.0]), horizon=2)
-    for _ in range(2):
-        policy.tell(policy.ask(), 0.0)
-    with pytest.warns(pt.TheoryWarning, match="step 3 is past the horizon of 2"):
-        policy.ask()
-    policy.ask()
-
-
-BAD = [
-    (HOO, {"horizon": 0}, "horizon=0"),
-    (HOO, {"horizon": 1.5}, "horizon=1.5"),
-    (HOO, {"noise": 0.1}, "noise=0.1"),
-    (HOO, {"seed": -1}, "seed=-1"),
-    (HOO, {"nu1": 0.0}, "nu1=0.0"),
-    (HOO, {"nu1": "1"}, "nu1='1'"),
-    (HOO, {"rho": 1.0}, "rho=1.0"),
-    (HOO, {"rho": 0}, "rho=0"),
-    (HOO, {"rho": math.nan}, "rho=nan"),
-    (DOO, {"seed": 0.5}, "seed=0.5"),
-    (DOO, {"constant": -1}, "constant=-1"),
-    (DOO, {"exponent": 0}, "exponent=0"),
-    (DOO, {"exponent": math.inf}, "exponent=inf"),
-    (SOO, {"horizon": "9"}, "horizon='9'"),
-    (SOO, {"seed": None}, "seed=None"),
-    (SOO, {"h_max": 0}, "h_max=0"),
-    (SOO, {"h_max": 2.5}, "h_max=2.5"),
-    (StoSOO, {"horizon": math.inf}, "horizon=inf"),
-    (StoSOO, {"noise": None}, "noise=None"),
-    (StoSOO, {"delta": 0}, "delta=0"),
-    (StoSOO, {"delta": 1.0}, "delta=1.0"),
-    (StoSOO, {"seed": True}, "seed=True"),
-    (StoSOO, {"k": 0}, "k=0"),
-    (StoSOO, {"k": 1.5}, "k=1.5"),
-    (StoSOO, {"h_max": math.nan}, "h_max=nan"),
-    (DIRECT, {"seed": -3}, "seed=-3"),
-    (DIRECT, {"epsilon": -1e-4}, "epsilon=-0.0001"),
-    (DIRECT, {"epsilon": math.inf}, "epsilon=inf"),
-    (DIRECT, {"epsilon": "small"}, "epsilon='small'"),
-]
-
-
-@pytest.mark.parametrize(("make", "settings", "message"), BAD)
-def test_bad_settings_are_refused(make, settings, message):
-    needed = {
-        HOO: {"noise": pt.Gaussian(1.0)},
-        SOO: {"horizon": 10},
-        StoSOO: {"horizon": 10, "noise": pt.Gaussian(1.0)},
-    }
-    with pytest.raises(InvalidInput) as refused:
-        make(pt.Grid(5), **{**needed.get(make, {}), **settings})
-    assert message in str(refused.value)
-
-
-@every_policy
-def test_a_domain_is_needed_and_bad_tells_change_nothing(kind):
-    with pytest.raises(InvalidInput, match="give a domain"):
-        MAKERS[kind]("domain")
-    policy, _, _ = busy(kind, pt.Box([0.0], [1.0]))
-    before = policy.told, policy.pending
-    for x, y in (([2.0], 0.0), ([0.5], math.nan), ([[0.5]], [math.inf]), ([0.1, 0.2], 0.0)):
-        with pytest.raises(InvalidInput):
-            policy.tell(x, y)
-    assert (policy.told, policy.pending) == before
 
 
 # -- regret ----------------------------------------------------------------------------------------

@@ -110,8 +110,8 @@ class DIRECT(ExactTreePolicy):
         if value > self._best:
             self._best, self._best_at = value, site
         elif site == self._best_at and value < self._best:  # told again, lower
-            known = [s for s in {*self._tree.site} if s >= 0 and self._tree.sites.count[s]]
-            self._best, self._best_at = max((self._value(s), -s) for s in known)
+            told = [s for s in {*self._tree.site} if s >= 0 and self._tree.sites.count[s]]
+            self._best, self._best_at = max((self._value(s), -s) for s in told)
             self._best_at = -self._best_at
 
     # -- choosing ---------------------------------------------------------------------------------
