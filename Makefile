@@ -3,9 +3,14 @@
 .NOTPARALLEL:
 
 PYTHON ?= python3
-PYTEST_ARGS ?= -n auto
+# A worker that runs out of tests takes some of another's.
+PYTEST_ARGS ?= -n auto --dist worksteal
 # Two at a time, as each starts processes of its own; a file's tests share a server or a cluster.
 HEAVY_ARGS ?= -n 2 --dist loadfile
+
+# Bytecode is kept, whatever the environment says: it halves the time to collect the tests, and
+# many of them start Python anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
 BIN := $(VENV)/bin
