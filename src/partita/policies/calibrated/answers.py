@@ -28,7 +28,7 @@ class _Answer(NamedTuple):
     worth: float
     site: int
     mean: float
-    known: Conditioned
+    posterior: Conditioned
 
 
 class _Bound(NamedTuple):
@@ -64,15 +64,17 @@ class Answers:
         answers = [self._best_in(region, settings) for region in likely if region.sites]
         best = max(answers, key=lambda answer: answer.worth)
         point = self._sites.scaled[best.site]
-        bounds = bounds_at(best.known, point, self._model.reach(settings))
+        bounds = bounds_at(best.posterior, point, self._model.reach(settings))
         return Recommendation(self._sites.x(best.site), best.mean, *bounds)
 
     def _best_in(self, region: Region, settings: Settings) -> _Answer:
-        known = self._model.answering(region.informed_by, settings)
-        at = known.moments_of(len(region.sites))
+        posterior = self._model.answering(region.informed_by, settings)
+        at = posterior.moments_of(len(region.sites))
         lowered = at.mean - np.sqrt(at.variance)
-        j, units = int(np.argmax(lowered)), known.settings.in_units
-        return _Answer(units(float(lowered[j])), region.sites[j], units(float(at.mean[j])), known)
+        j, units = int(np.argmax(lowered)), posterior.settings.in_units
+        return _Answer(
+            units(float(lowered[j])), region.sites[j], units(float(at.mean[j])), posterior
+        )
 
     def predict(self, points: FloatArray, settings: Settings) -> Prediction:
         """Posterior and bounds at points (n, d) of the unit cube."""
@@ -81,10 +83,10 @@ class Answers:
             rows = np.flatnonzero(region.holds(points))
             sites = region.informed_by
             if len(rows) and len(sites):
-                known = self._model.answering(sites, settings)
-                at = known.moments_at(points[rows])
-                mean[rows] = known.settings.in_units(at.mean)
-                std[rows] = known.settings.amplitude * np.sqrt(at.variance)
+                posterior = self._model.answering(sites, settings)
+                at = posterior.moments_at(points[rows])
+                mean[rows] = posterior.settings.in_units(at.mean)
+                std[rows] = posterior.settings.amplitude * np.sqrt(at.variance)
         away = self._model.reach(settings) * std
         return Prediction(mean, std, mean - away, mean + away)
 
@@ -116,8 +118,8 @@ class Answers:
     def _highest_in(self, region: Region, settings: Settings) -> float:
         """The highest upper bound found in a region, whatever was asked before."""
         own, reach = region.own, self._model.reach(settings)
-        known = self._model.answering(region.informed_by, settings)
-        held, at_held = self._sites.scaled[own], known.moments_of(len(own))
+        posterior = self._model.answering(region.informed_by, settings)
+        held, at_held = self._sites.scaled[own], posterior.moments_of(len(own))
         top = at_held.highest(reach)
         best = best_of(held, at_held.mean, region)
         random = np.random.default_rng(LOOKS)
@@ -125,7 +127,7 @@ class Answers:
             fresh = self._proposals.draw(random, region.lower, region.upper, best)
             if not len(fresh):
                 break
-            new = known.moments_at(fresh)
+            new = posterior.moments_at(fresh)
             top = max(top, new.highest(reach))
             best = best_of(fresh, new.mean + reach * np.sqrt(new.variance), region)
-        return known.settings.in_units(top)
+        return posterior.settings.in_units(top)

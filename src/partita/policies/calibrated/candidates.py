@@ -198,7 +198,7 @@ class Candidates:
 
 
 def keep_best(
-    known: Conditioned,
+    posterior: Conditioned,
     held: FloatArray,
     at_held: Moments,
     sites: IntArray,
@@ -215,7 +215,7 @@ def keep_best(
     for more observations. So are those of the highest bound, `reach` standard deviations up, the
     last `awaited` of the fresh ones, which are pending, and the most `uncertain` if asked for.
     """
-    at_fresh = known.moments_at(fresh)
+    at_fresh = posterior.moments_at(fresh)
     mean = np.concatenate([at_held.mean, at_fresh.mean])
     variance = np.concatenate([at_held.variance, at_fresh.variance])
     kept = _highest(mean, np.sqrt(variance), reach, awaited, uncertain)
@@ -226,9 +226,9 @@ def keep_best(
     rows = np.empty((used + room, len(points)))
     rows[:used, :s], rows[:used, s:] = at_held.rows[:, of_held], at_fresh.rows[:, of_fresh]
     return Candidates(
-        settings=known.settings,
+        settings=posterior.settings,
         points=points,
-        scaled=points / known.settings.scales,
+        scaled=points / posterior.settings.scales,
         sites=sites[of_held],
         mean=mean[kept],
         variance=variance[kept],

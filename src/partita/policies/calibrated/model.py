@@ -259,7 +259,7 @@ class Bounds(NamedTuple):
     upper: float
 
 
-def bounds_at(known: Conditioned, point: FloatArray, reach: float) -> Bounds:
+def bounds_at(posterior: Conditioned, point: FloatArray, reach: float) -> Bounds:
     """Bounds at a point (d,) of the data, in its units, that hold where the model is too smooth.
 
     They are `reach` standard deviations about the mean, or means. A stationary model rounds off a
@@ -269,9 +269,9 @@ def bounds_at(known: Conditioned, point: FloatArray, reach: float) -> Bounds:
     elsewhere and g = L⁻¹h, b̂ = g·L⁻¹y/g·g with variance 1/g·g (generalised least squares: universal
     kriging with the one basis function h), and f(x) rises by b(1 − g·L⁻¹k(x)).
     """
-    mean, variance, rows = known.moments_at(point[None, :])
-    away = np.sqrt(((known.scaled - point / known.settings.scales) ** 2).sum(axis=1))
-    product, _, solved = known.moments_from((away[:, None] <= NEAR).astype(float))
+    mean, variance, rows = posterior.moments_at(point[None, :])
+    away = np.sqrt(((posterior.scaled - point / posterior.settings.scales) ** 2).sum(axis=1))
+    product, _, solved = posterior.moments_from((away[:, None] <= NEAR).astype(float))
     precision = np.einsum("ij,ij->j", solved, solved)
     offset, score = product / precision, product / np.sqrt(precision)
     rest = 1.0 - rows[:, 0] @ solved
@@ -280,6 +280,6 @@ def bounds_at(known: Conditioned, point: FloatArray, reach: float) -> Bounds:
     simple = reach * np.sqrt(variance)
     lower, upper = (shifted - wide)[score < -MISFIT], (shifted + wide)[score > MISFIT]
     return Bounds(
-        known.settings.in_units(float(np.min(lower, initial=(mean - simple)[0]))),
-        known.settings.in_units(float(np.max(upper, initial=(mean + simple)[0]))),
+        posterior.settings.in_units(float(np.min(lower, initial=(mean - simple)[0]))),
+        posterior.settings.in_units(float(np.max(upper, initial=(mean + simple)[0]))),
     )

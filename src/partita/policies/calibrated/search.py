@@ -241,8 +241,8 @@ class Search:
         assert len(own) or len(region.around), "a region has data"
         temperature = TEMPERATURE * min(1.0, math.sqrt(COOLING / max(told, 1)))
         drawn = self._model.fit.draw(self._random, temperature)
-        known = self._model.choosing(region.informed_by, drawn)
-        held, at_held = self._sites.scaled[own], known.moments_of(len(own))
+        posterior = self._model.choosing(region.informed_by, drawn)
+        held, at_held = self._sites.scaled[own], posterior.moments_of(len(own))
         best = best_of(held, at_held.mean, region)
         fresh = self.proposals.draw(self._random, region.lower, region.upper, best)
         if len(own) and (exact or not self.continuous):
@@ -251,7 +251,7 @@ class Search:
             fresh = fresh.reshape(-1, held.shape[1])
         awaited = plan.new_in(region)
         outlook.candidates = keep_best(
-            known,
+            posterior,
             held,
             at_held,
             own,
