@@ -270,6 +270,11 @@ def raises(error, call, when=lambda self, *given: True):
     return sound_but(**{call: method})
 
 
+class RecommendsAtRandom(Sound):
+    def recommend(self):
+        return super().recommend()._replace(mean=self.random.random())
+
+
 def needs_more(domain, *, temperature, seed=0):
     return Sound(domain, seed=seed)
 
@@ -285,13 +290,12 @@ BROKEN = [
     ("tell-types", raises(TypeError("no array"), "tell", lambda self, x, y: type(x) is list)),
     ("recommend-first", raises(ZeroDivisionError(), "recommend", lambda self: not self.told)),
     ("recommend-first", raises(LookupError(), "recommend", lambda self: not self.told)),
+    ("recommend-first", sound_but(ask=lambda self: np.append(Sound.ask(self), 0.5))),
     ("recommend", sound_but(recommend=lambda self: 3.0)),
     ("recommend", answers(mean=math.nan)),
     ("recommend", answers(lower=1.0, upper=-1.0)),
-    (
-        "recommend-reads",
-        sound_but(recommend=lambda self: (self.random.random(), Sound.recommend(self))[1]),
-    ),
+    ("recommend", RecommendsAtRandom),
+    ("recommend-reads", RecommendsAtRandom),
     ("same-seed", lambda domain: Sound(domain, seed=None)),
     ("instances", ShareTheLastAsk),
     ("global-random", sound_but(choose=lambda self: int(17 * np.random.rand()))),  # noqa: NPY002
@@ -302,6 +306,7 @@ BROKEN = [
     ("many-pending", raises(RuntimeError("tell first"), "ask", lambda self: self.pending)),
     ("tell-order", TellsTheLast),
     ("pending-twice", sound_but(pending=property(lambda self: sum(map(bool, self.open.values()))))),
+    ("pending-twice", CancelsAnything),
     ("tell-unasked", IgnoresUnasked),
     (
         "tell-bulk",
@@ -422,6 +427,10 @@ def test_only_what_is_promised_is_asked():
 )
 def test_a_promise_that_allows_it(policy, name, promised):
     one(policy, name, replace(ARMS, **promised)).run()
+
+
+def test_extreme_values_may_be_refused():
+    one(raises(ValueError("large"), "tell", lambda self, x, y: abs(y) > 1e20), "extremes").run()
 
 
 def test_a_scale_may_be_refused_when_the_policy_is_built():
@@ -555,9 +564,16 @@ class TestMethod(RepeatTests):
         return Sound(domain, seed=seed + 1)
 
 
+def make(domain, *, seed):
+    return Sound(domain, seed=seed)
+
+
 class TestFunction(TestMethod):
-    def policy(domain, *, seed):  # noqa: N805 — as written in a class: policy = make
-        return Sound(domain, seed=seed)
+    policy = make
+
+
+class TestStaticMethod(TestMethod):
+    policy = staticmethod(make)
 
 
 MINE = """
