@@ -112,7 +112,7 @@ def test_a_changed_file_is_another_policy(own):
         ("own_policies_a:", "give module:Class"),
         ("no_such_module_here:Mine", "cannot be imported"),
         ("own_policies_a:Yours", "has no Yours"),
-        ("own_policies_a:number", "no class or function: 3"),
+        ("own_policies_a:number", "is not a class or function: 3"),
         ("own_policies_broken:Mine", "fails when it is imported .ZeroDivisionError"),
     ],
 )
