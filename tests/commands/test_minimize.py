@@ -229,7 +229,7 @@ def test_nothing_done_in_time(capsys):
     ],
 )
 def test_json_says_that_there_is_nothing(capsys, program, message, failed):
-    arguments = ["minimize", *ON_X, "--seconds", 2, "--json", "--", "sh", "-c"]
+    arguments = ["minimize", *ON_X, "--seconds", 1, "--json", "--", "sh", "-c"]
     _, good, _ = outcome(capsys, *arguments, "echo {x}")
     code, out, err = outcome(capsys, *arguments, f"{program} #{{x}}")
     got = json.loads(out)

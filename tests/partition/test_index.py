@@ -16,7 +16,7 @@ WIDTHS = {
 
 
 @pytest.mark.parametrize("name", WIDTHS)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_table_is_exact_as_cells_come_and_go(name, seed, sign):
     width = WIDTHS[name]
