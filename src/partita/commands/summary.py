@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from partita.optimize.result import Checkpoint, History, Result, answer
+from partita.policies import optional
 from partita.study.events import BEGINNINGS, Kind
 
 from .shared import finite
@@ -83,7 +84,7 @@ def _best_candidates(study: Study) -> list[dict[str, Any]]:
     params = [study.space.decode(units[i]) for i in order]
     means = averages[order]
     lower = upper = np.full(len(order), math.nan)
-    if hasattr(study.policy, "predict"):
+    if optional.has_posterior(study.policy):
         prediction = study.predict(params if study.space.named else np.array(params))
         means, lower, upper = prediction.mean, prediction.lower, prediction.upper
     return [
@@ -128,7 +129,7 @@ def _waiting(study: Study) -> list[dict[str, Any]]:
 
 def _cells(study: Study) -> list[dict[str, Any]]:
     """The most played cells of the cover in the unit cube, if the policy has one."""
-    played = sorted(getattr(study.policy, "cover", ()), key=lambda cell: -cell.count)[:LISTED]
+    played = sorted(optional.cells(study.policy), key=lambda cell: -cell.count)[:LISTED]
     return [
         {
             "lower": np.asarray(cell.lower).tolist(),

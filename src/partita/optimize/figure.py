@@ -14,6 +14,7 @@ from partita._types import FloatArray
 from partita.figures.data import ArmBars, ArmMap, Axis, Band, Curve, Map, Place, Progress, RunFigure
 from partita.figures.style import Limits, evenly
 from partita.model.domains import Arms, Grid
+from partita.policies import optional
 from partita.space import Categorical, Float, Integer, Space, Stepped
 from partita.space.specs import Parameter
 
@@ -148,7 +149,7 @@ def _predicted(result: Result, points: Sequence[Any]) -> Band:
     optimizer = result.optimizer
     columns = np.full((3, len(points)), np.nan)
     allowed = [i for i, point in enumerate(points) if optimizer.space.allows(point)]
-    if allowed and hasattr(optimizer.policy, "predict"):
+    if allowed and optional.has_posterior(optimizer.policy):
         prediction = optimizer.predict([points[i] for i in allowed])
         columns[:, allowed] = prediction.mean, prediction.lower, prediction.upper
     return Band(*columns)
@@ -169,7 +170,7 @@ def _evaluated(result: Result) -> tuple[list[Any], FloatArray]:
 
 def _cells(result: Result) -> list[tuple[FloatArray, FloatArray]]:
     """Lower and upper corners of the policy's cells in the unit cube; none if there is only one."""
-    cells = [(cell.lower, cell.upper) for cell in getattr(result.optimizer.policy, "cover", ())]
+    cells = [(cell.lower, cell.upper) for cell in optional.cells(result.optimizer.policy)]
     return cells if 1 < len(cells) <= MOST_CELLS else []
 
 

@@ -53,6 +53,11 @@ def predict(policy: Any, points: FloatArray) -> Prediction:
     return Prediction(*policy.predict(points))
 
 
+def cells(policy: Any) -> tuple[Any, ...]:
+    """The cells or regions of the policy's cover; none if it has no cover."""
+    return tuple(getattr(policy, "cover", ()))
+
+
 def guarantee(policy: Any) -> str:
     """What stands behind the bounds: see `Policy.guarantee`."""
     return str(getattr(policy, "guarantee", "none"))

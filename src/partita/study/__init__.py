@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from partita._lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
     from .study import Study
 
 __all__ = ["Study"]
 
-
-def __getattr__(name: str) -> Any:
-    if name != "Study":
-        raise AttributeError(f"module 'partita.study' has no attribute {name!r}")
-    from .study import Study  # late: the command line imports this package for its commands alone
-
-    return Study
+__getattr__, __dir__ = _lazy_names(__name__, {"Study": "study"})
