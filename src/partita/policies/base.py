@@ -40,6 +40,8 @@ class Policy(ABC):
     plays_mixed: ClassVar[bool] = False
     #: Whether what is pending is looked up here alone, so that `expect` can add to it.
     plans_from_pending: ClassVar[bool] = False
+    #: Whether it uses the noise of single values, where that is known: `tell(x, y, std=...)`.
+    takes_std: ClassVar[bool] = False
     #: Evaluations planned; None where the policy needs no horizon.
     horizon: int | None = None
     _past_horizon = False
@@ -83,25 +85,34 @@ class Policy(ABC):
             self._add_pending(point.tobytes(), site)
         return self.plans_from_pending
 
-    def tell(self, x: npt.ArrayLike, y: npt.ArrayLike) -> None:
+    def tell(self, x: npt.ArrayLike, y: npt.ArrayLike, *, std: npt.ArrayLike | None = None) -> None:
         """Report the value y observed at x, or values (n,) at points (n, d).
 
         Any point of the domain may be told, asked for or not; the exact array that `ask` returned
-        settles that pending point. Nothing changes when the call is refused.
+        settles that pending point. `std` is the standard deviation of this value's noise, where
+        that is known: one number, or one a value; 0 means exact. Nothing changes when the call
+        is refused.
         """
+        if std is not None and not self.takes_std:
+            raise InvalidInput(
+                f"tell(x, y, std={std!r}): {type(self).__name__} has no use for the noise of "
+                "single values. Leave std out, or use CalibratedUCB."
+            )
         point = _as_point(x)
         if point.ndim != 1:
-            self._tell_many(point, y)
+            self._tell_many(point, y, std)
             return
         value = _as_value(y)
+        known = None if std is None else _as_std(std)
         site = self._settle(point.tobytes())
+        asked = site is not None
         if site is None:
             site = self._site(point)
-            self._told += 1
-            self._record(site, value, False)
+        self._told += 1
+        if known is None:
+            self._record(site, value, asked)
         else:
-            self._told += 1
-            self._record(site, value, True)
+            self._record(site, value, asked, known)
 
     def cancel(self, x: npt.ArrayLike) -> None:
         """Give up a pending point, whose evaluation failed or was dropped."""
@@ -139,12 +150,17 @@ class Policy(ABC):
         """Sites of checked points (n, d); refuses what is outside the domain, changing nothing."""
 
     @abstractmethod
-    def _record(self, site: int, value: float, asked: bool) -> None:
-        """Take in one observation, which settles a pending play of its site if `asked`."""
+    def _record(self, site: int, value: float, asked: bool, std: float | None = None) -> None:
+        """Take in one observation, which settles a pending play of its site if `asked`.
+
+        Only policies that say they take `std` are given one.
+        """
 
     @abstractmethod
-    def _record_many(self, sites: IntArray, values: FloatArray) -> None:
-        """Take in many observations at once."""
+    def _record_many(
+        self, sites: IntArray, values: FloatArray, stds: FloatArray | None = None
+    ) -> None:
+        """Take in many observations at once, with the noise of all of them or of none."""
 
     @abstractmethod
     def _released(self, site: int) -> None:
@@ -199,10 +215,13 @@ class Policy(ABC):
             raise _wrong_shape(point, self.domain.dim)
         return int(self._locate(self.domain.check(point[None, :]))[0])
 
-    def _tell_many(self, points: FloatArray, y: npt.ArrayLike) -> None:
+    def _tell_many(
+        self, points: FloatArray, y: npt.ArrayLike, std: npt.ArrayLike | None = None
+    ) -> None:
         if points.ndim != 2:
             raise _wrong_shape(points, self.domain.dim)
         values = _as_values(y, len(points))
+        stds = None if std is None else _as_stds(std, len(points))
         sites = self._locate(self.domain.check(points))
         if len(points) == 0:
             return
@@ -211,7 +230,10 @@ class Policy(ABC):
             if site is not None:
                 sites[i] = site
         self._told += len(points)
-        self._record_many(sites, values)
+        if stds is None:
+            self._record_many(sites, values)
+        else:
+            self._record_many(sites, values, stds)
 
     def __getstate__(self) -> dict[str, Any]:
         """State for pickling, marked with its version."""
@@ -274,6 +296,40 @@ def _as_values(y: npt.ArrayLike, n: int) -> FloatArray:
             f"at most {LARGEST_VALUE:g} in size. Leave failed evaluations out, and cancel theirs."
         )
     return values
+
+
+def _as_std(std: npt.ArrayLike) -> float:
+    array = as_floats(std, "std")
+    if array.ndim:
+        raise InvalidInput(
+            f"std has shape {array.shape}: the noise of the value at one point must be one number."
+        )
+    value = float(array)
+    if not 0.0 <= value <= LARGEST_VALUE:
+        raise InvalidInput(
+            f"tell(x, y, std={value}): the standard deviation of a value's noise must be a finite "
+            "number of 0 (exact) or more. Leave it out if it is not known."
+        )
+    return value
+
+
+def _as_stds(std: npt.ArrayLike, n: int) -> FloatArray:
+    stds = as_floats(std, "std")
+    if stds.shape not in ((), (n,)):
+        raise InvalidInput(
+            f"tell(X, Y, std=...): {n} points but std of shape {stds.shape}: give one number for "
+            f"all, or one a point, shape ({n},)."
+        )
+    if not stds.ndim:
+        return np.full(n, _as_std(stds))
+    bad = np.flatnonzero(~((stds >= 0.0) & (stds <= LARGEST_VALUE)))
+    if len(bad):
+        raise InvalidInput(
+            f"tell(X, Y, std=...): number {bad[0]} is {stds[bad[0]]}, but the standard deviation "
+            "of a value's noise must be a finite number of 0 (exact) or more. Tell values whose "
+            "noise is not known in a call of their own, without std."
+        )
+    return stds
 
 
 def _wrong_shape(point: FloatArray, dim: int) -> InvalidInput:

@@ -71,10 +71,12 @@ class UCBPolicy(Policy):
     def _locate(self, points: FloatArray) -> IntArray:
         return self._engine.partition.sites.locate(points)
 
-    def _record(self, site: int, value: float, asked: bool) -> None:
+    def _record(self, site: int, value: float, asked: bool, std: float | None = None) -> None:
         self._engine.observe(site, value, asked, self._step())
 
-    def _record_many(self, sites: IntArray, values: FloatArray) -> None:
+    def _record_many(
+        self, sites: IntArray, values: FloatArray, stds: FloatArray | None = None
+    ) -> None:
         self._engine.observe_many(sites, values, self._pending_plays(), self._step())
 
     def _released(self, site: int) -> None:

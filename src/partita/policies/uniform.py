@@ -79,10 +79,12 @@ class UniformSampling(Policy):
     def _locate(self, points: FloatArray) -> IntArray:
         return self._sites.locate(points)
 
-    def _record(self, site: int, value: float, asked: bool) -> None:
+    def _record(self, site: int, value: float, asked: bool, std: float | None = None) -> None:
         self._sites.add(site, value)
 
-    def _record_many(self, sites: IntArray, values: FloatArray) -> None:
+    def _record_many(
+        self, sites: IntArray, values: FloatArray, stds: FloatArray | None = None
+    ) -> None:
         self._sites.add_many(sites, values)
 
     def _released(self, site: int) -> None:

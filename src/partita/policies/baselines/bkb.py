@@ -125,10 +125,12 @@ class BKB(ArmsPolicy):
         best = self._best(self.mean + self._width * std)
         return best, np.array(self._points[best])
 
-    def _record(self, site: int, value: float, asked: bool) -> None:
+    def _record(self, site: int, value: float, asked: bool, std: float | None = None) -> None:
         self._record_many(np.array([site]), np.array([value]))
 
-    def _record_many(self, sites: IntArray, values: FloatArray) -> None:
+    def _record_many(
+        self, sites: IntArray, values: FloatArray, stds: FloatArray | None = None
+    ) -> None:
         np.add.at(self._count, sites, 1)
         np.add.at(self._total, sites, values)
         with one_thread():

@@ -140,7 +140,7 @@ class HOO(TreePolicy):
         self._uncounted = node
         return site, tree.sites.x(site)
 
-    def _record(self, site: int, value: float, asked: bool) -> None:
+    def _record(self, site: int, value: float, asked: bool, std: float | None = None) -> None:
         if asked:
             self._settle_play(site)
         leaf = node = self._tree.leaf(site)
@@ -159,7 +159,9 @@ class HOO(TreePolicy):
             node = parent[node]
         self._renew()
 
-    def _record_many(self, sites: IntArray, values: FloatArray) -> None:
+    def _record_many(
+        self, sites: IntArray, values: FloatArray, stds: FloatArray | None = None
+    ) -> None:
         pending = self._pending_plays()
         for site, value in zip(sites.tolist(), values.tolist(), strict=True):
             settled = len(self._asked.get(site, ())) > pending.get(site, 0)

@@ -80,7 +80,7 @@ class LinearUCB(ArmsPolicy):
         self._planner.add(j)
         return j, np.array(self._points[j])
 
-    def _record(self, site: int, value: float, asked: bool) -> None:
+    def _record(self, site: int, value: float, asked: bool, std: float | None = None) -> None:
         if site < len(self._points):
             self._model.observe(site, value)
         else:
@@ -89,7 +89,9 @@ class LinearUCB(ArmsPolicy):
             self._planner.remove(site)
         self._planner.renew()
 
-    def _record_many(self, sites: IntArray, values: FloatArray) -> None:
+    def _record_many(
+        self, sites: IntArray, values: FloatArray, stds: FloatArray | None = None
+    ) -> None:
         self._model.observe_many_at(self._features(self._at(sites.tolist())), values)
         self._planner.reset(self._pending_plays())
 

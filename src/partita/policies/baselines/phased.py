@@ -180,14 +180,16 @@ class PhasedPolicy(ArmsPolicy):
 
     # -- data -------------------------------------------------------------------------------------
 
-    def _record(self, site: int, value: float, asked: bool) -> None:
+    def _record(self, site: int, value: float, asked: bool, std: float | None = None) -> None:
         s = self._take(site) if asked else 0
         if s != NO_LEVEL:
             self._level(s).model.observe(site, value)
             self._level(s).planner.renew()
             self._changed(s)
 
-    def _record_many(self, sites: IntArray, values: FloatArray) -> None:
+    def _record_many(
+        self, sites: IntArray, values: FloatArray, stds: FloatArray | None = None
+    ) -> None:
         levels = np.zeros(len(sites), dtype=np.int64)
         pending = self._pending_plays()
         for site, queue in list(self._queues.items()):

@@ -201,14 +201,16 @@ class StoSOO(TreePolicy):
 
     # -- bookkeeping ------------------------------------------------------------------------------
 
-    def _record(self, site: int, value: float, asked: bool) -> None:
+    def _record(self, site: int, value: float, asked: bool, std: float | None = None) -> None:
         self._tree.sites.add(site, value)
         if asked:
             self._released(site)
         else:
             self._changed(site)
 
-    def _record_many(self, sites: IntArray, values: FloatArray) -> None:
+    def _record_many(
+        self, sites: IntArray, values: FloatArray, stds: FloatArray | None = None
+    ) -> None:
         self._tree.sites.add_many(sites, values)
         pending = self._pending_plays()
         for site in dict.fromkeys(sites.tolist()):

@@ -183,11 +183,13 @@ class ExactTreePolicy(TreePolicy):
         site = self._tree.representative(0) if best is None else best
         return site, self._tree.sites.x(site)
 
-    def _record(self, site: int, value: float, asked: bool) -> None:
+    def _record(self, site: int, value: float, asked: bool, std: float | None = None) -> None:
         self._tree.sites.add(site, value)
         self._valued(site)
 
-    def _record_many(self, sites: IntArray, values: FloatArray) -> None:
+    def _record_many(
+        self, sites: IntArray, values: FloatArray, stds: FloatArray | None = None
+    ) -> None:
         self._tree.sites.add_many(sites, values)
         for site in dict.fromkeys(sites.tolist()):
             self._valued(site)

@@ -206,7 +206,7 @@ class CalibratedUCB(Policy):
     def _locate(self, points: FloatArray) -> IntArray:
         return self._sites.locate(points)
 
-    def _record(self, site: int, value: float, asked: bool) -> None:
+    def _record(self, site: int, value: float, asked: bool, std: float | None = None) -> None:
         """Value → what it counts as → its region → the posterior there → the index."""
         if self._given_up:
             self._given_up.popleft()
@@ -223,7 +223,9 @@ class CalibratedUCB(Policy):
         if outlook.stale and len(self._regions) > 1 and self._told >= len(self._start):
             self._search.look_around()
 
-    def _record_many(self, sites: IntArray, values: FloatArray) -> None:
+    def _record_many(
+        self, sites: IntArray, values: FloatArray, stds: FloatArray | None = None
+    ) -> None:
         for site, value in zip(sites.tolist(), values.tolist(), strict=True):
             self._take(site, value)
             number = self._regions.home[site]
