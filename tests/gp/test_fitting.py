@@ -9,7 +9,8 @@ from scipy.stats import multivariate_normal
 from support.draws import case, replicates, sample, start
 
 from partita.gp import fitting
-from partita.gp.fitting import EXACT_NOISE, Data, Fixed, first_settings, fit, profile
+from partita.gp.data import Data, uniform_noise
+from partita.gp.fitting import EXACT_NOISE, Fixed, first_settings, fit, profile
 from partita.model.kernels import Matern
 
 GIVEN = [Fixed(), Fixed(amplitude=1.5), Fixed(noise_std=0.4)]
@@ -174,7 +175,7 @@ def test_fit_recovers_what_the_data_was_drawn_from():
 
 def test_what_is_known_to_be_exact_is_rough_not_noisy():
     x = np.linspace(0, 1, 40)[:, None]
-    data = Data(x, np.ones(40), np.sin(60 * x[:, 0]) + np.cos(47 * x[:, 0]), np.zeros(40))
+    data = uniform_noise(x, np.ones(40), np.sin(60 * x[:, 0]) + np.cos(47 * x[:, 0]), np.zeros(40))
     start = replace(first_settings(1, Fixed()), noise=1.0)
     found = fit(data, start, Fixed(), exact=True).best
     assert found.noise <= EXACT_NOISE * (1 + 1e-9)

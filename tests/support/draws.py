@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from partita.gp.fitting import Data, Settings
+from partita.gp.data import uniform_noise
+from partita.gp.fitting import Settings
 from partita.model.kernels import Matern
 
 
@@ -23,7 +24,7 @@ def replicates(points, where, values):
     """Replicate means of single values at the points that `where` numbers."""
     counts = np.bincount(where, minlength=len(points)).astype(float)
     means = np.bincount(where, values, len(points)) / counts
-    return Data(points, counts, means, np.bincount(where, (values - means[where]) ** 2))
+    return uniform_noise(points, counts, means, np.bincount(where, (values - means[where]) ** 2))
 
 
 def case(dim, replicated, seed=0):

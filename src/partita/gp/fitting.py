@@ -1,23 +1,28 @@
-"""Learning a Gaussian process's settings from data: amplitude, lengthscales, noise and mean.
+"""Learning a Gaussian process's settings from data: amplitude, lengthscales, noise, mean, shape.
 
-Notation: P distinct points, n_j plays of point j with mean ȳ_j, N = Σ n_j, S the sum of squares
-within points, R the kernel matrix with k(x, x) = 1, τ the noise variance over the amplitude's
-square, A = R + diag(τ/n_j).
+Notation: P points, n_j plays of point j with mean ȳ_j, N = Σ n_j, r_j the noise variance there over
+the overall one, S the sum of squares within points over r_j, R the kernel matrix with k(x, x) = 1,
+τ the noise variance over the amplitude's square, A = R + diag(τ r_j/n_j), or the told variance over
+the amplitude's square instead of τ r_j/n_j.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from partita._threads import one_thread
 from partita._types import FloatArray
 from partita.errors import NumericalError
 
 from . import _loops
+from .data import Data
+from .shapes import IDENTITY, Frame, Shape, frame_of
 
 Number = TypeVar("Number", float, FloatArray)
 
@@ -37,28 +42,30 @@ JITTER = 1e-9
 LEAST_CURVATURE = 0.5
 #: Given noise below this part of the values' spread says nothing about the amplitude.
 LITTLE_NOISE = 0.01
-#: Iterations of the search for the best settings.
-ITERATIONS = 20
-
-
-class Data(NamedTuple):
-    """Replicate means: points (P, d) in the unit cube, counts, means, and squares within, (P,)."""
-
-    points: FloatArray
-    counts: FloatArray
-    means: FloatArray
-    within: FloatArray
+#: Iterations of the search for the best settings, and of one that only checks.
+ITERATIONS, CHECKED = 20, 10
+#: The loss where the data cannot be factorised.
+FAILED = 1e100
+#: How much more likely another shape than the identity must be, in nats, and of how many points.
+EVIDENCE, FEWEST_SHAPED = 3.0, 6
+#: Where the place of a shape in its frame may lie, and its weak normal prior.
+CENTRES, SIZES = (-20.0, 20.0), (math.log(1e-2), math.log(1e2))
+SHAPE_PRIOR = (0.0, 2.0)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a Gaussian process assumes: GP(mean, amplitude² k), noise of variance amplitude² τ."""
+    """What a Gaussian process assumes: GP(mean, amplitude² k), noise of variance amplitude² τ.
+
+    All but the lengthscales is in the units of shaped values.
+    """
 
     scales: FloatArray
     noise: float
     form: int
     mean: float
     amplitude: float
+    shape: Shape = IDENTITY
 
     @property
     def vector(self) -> FloatArray:
@@ -67,12 +74,12 @@ class Settings:
 
     @property
     def noise_std(self) -> float:
-        """Standard deviation of the noise."""
+        """Standard deviation of the noise of shaped values."""
         return self.amplitude * math.sqrt(self.noise)
 
     def in_units(self, value: Number) -> Number:
         """A value, or values, in amplitudes from the mean, in the units of what was told."""
-        return self.mean + self.amplitude * value
+        return self.shape.inverse(self.mean + self.amplitude * value)
 
 
 @dataclass(frozen=True)
@@ -121,20 +128,47 @@ class Fit:
 
 
 def fit(
-    data: Data, start: Settings, fixed: Fixed, restart: bool = False, exact: bool = False
+    data: Data,
+    start: Settings,
+    fixed: Fixed,
+    restart: bool = False,
+    exact: bool = False,
+    shaped: bool = False,
 ) -> Fit:
     """Maximise the marginal likelihood with weak priors, from `start` and, if asked, afresh.
 
-    Data that are `exact` have hardly any noise: what looks like it is a rough function.
+    Data that are `exact` have hardly any noise: what looks like it is a rough function. If they may
+    be `shaped`, the shape is fitted along, by the likelihood of the values as they were told (with
+    the Jacobian); the identity is preferred unless another is more likely by EVIDENCE.
     """
-    posterior = _Posterior(data, fixed, EXACT_NOISE if exact else MOST_NOISE)
-    starts = [start.vector]
-    if restart:
-        starts.append(np.append(np.full(data.points.shape[1], math.log(0.3)), math.log(0.1)))
+    most_noise = EXACT_NOISE if exact else MOST_NOISE
     forms = FORMS if fixed.form is None else (fixed.form,)
+    frame = frame_of(data.means) if shaped and len(data.means) >= FEWEST_SHAPED else None
+    warm = frame is not None and not start.shape.identity and not restart
+    plain = _Posterior(data, fixed, most_noise)
     with one_thread():
-        optima = [posterior.descend(vector, form) for form in forms for vector in starts]
-        best = min(optima, key=lambda optimum: optimum.loss)
+        starts = [start.vector]
+        if restart:
+            starts.append(np.append(np.full(data.points.shape[1], math.log(0.3)), math.log(0.1)))
+        # A shape that is there already must only be no worse than a rough idea of the identity.
+        tried = (start.form,) if warm else forms
+        iterations = CHECKED if warm else ITERATIONS
+        best = _least(plain.descend(v, form, iterations) for form in tried for v in starts)
+        posterior = plain
+        if frame is not None:
+            by_shape = _Posterior(data, fixed, most_noise, frame)
+            if warm:
+                optima = [by_shape.descend(start.vector, f, place=start.shape) for f in forms]
+            else:
+                top = (float(data.means.max()) - frame.middle) / frame.spread
+                places = [frame.shape(np.array(ab)) for ab in ((0.0, 0.0), (top, -1.0))]
+                if not start.shape.identity:
+                    places.append(start.shape)
+                vector = best.vector[: len(start.vector)]
+                optima = [by_shape.descend(vector, best.form, place=shape) for shape in places]
+            other = _least(optima)
+            if other.loss < best.loss - EVIDENCE:
+                posterior, best = by_shape, other
         if not math.isfinite(best.loss):
             raise NumericalError("the settings could not be fitted: are all points the same?")
         likely = posterior.settings(best.vector, best.form)
@@ -145,22 +179,34 @@ class _Optimum(NamedTuple):
     """Where a search for the least loss has ended."""
 
     loss: float
-    vector: FloatArray
     form: int
+    vector: FloatArray
+
+
+def _least(optima: Iterable[_Optimum]) -> _Optimum:
+    return min(optima, key=lambda optimum: optimum.loss)
 
 
 class _Posterior:
-    """The negative log posterior of the settings, mean and amplitude at their best."""
+    """The negative log posterior of the settings, the mean at its best.
 
-    def __init__(self, data: Data, fixed: Fixed, most_noise: float = MOST_NOISE) -> None:
-        self._data = data
+    A vector is the logarithms of the lengthscales and of τ; with a frame, the place of the shape in
+    it; where noise was told, the logarithm of the amplitude's square, which is at its best
+    elsewhere.
+    """
+
+    def __init__(
+        self, data: Data, fixed: Fixed, most_noise: float = MOST_NOISE, frame: Frame | None = None
+    ) -> None:
+        self._raw, self._fixed, self._frame = data, fixed, frame
         self._most_noise = most_noise
-        self._fixed = fixed
         self._total = float(data.counts.sum())
-        self._within = float(data.within.sum())
+        #: Plays over noise ratios; infinite where the noise was told, which τ says nothing about.
+        self._plays = np.where(np.isnan(data.known), data.counts / data.ratios, np.inf)
+        self._loudness = float(((data.counts - 1.0) * np.log(data.ratios)).sum())
         differences = data.points[:, None, :] - data.points[None, :, :]
         self._squares = np.ascontiguousarray(np.moveaxis(differences**2, -1, 0))
-        dim = data.points.shape[1]
+        self._dim = dim = data.points.shape[1]
         #: The vector where it is given; the rest of it is free.
         self._given = np.full(dim + 1, np.nan)
         if fixed.scales is not None:
@@ -175,6 +221,10 @@ class _Posterior:
                 self._given[-1] = math.log(_ratio(fixed.noise_std, spread))
             else:
                 self._tied = fixed.noise_std
+        #: Whether the amplitude is searched for, and not at its best in closed form.
+        self._searched = data.told and fixed.amplitude is None and self._tied is None
+        extra = 2 * (frame is not None) + self._searched
+        self._given = np.append(self._given, np.full(extra, np.nan))
         self._free = np.isnan(self._given)
 
     @property
@@ -184,96 +234,196 @@ class _Posterior:
 
     def _bounds(self) -> list[tuple[float, float]]:
         """Where the search may look."""
-        limits = [(math.log(SHORTEST), math.log(LONGEST))] * (len(self._given) - 1)
+        limits = [(math.log(SHORTEST), math.log(LONGEST))] * self._dim
         limits.append((math.log(LEAST_NOISE), math.log(self._most_noise)))
+        if self._frame is not None:
+            limits += [CENTRES, SIZES]
+        if self._searched:
+            limits.append((-math.inf, math.inf))
         return [
             limit if free else (float(given), float(given))
             for limit, free, given in zip(limits, self._free, self._given, strict=True)
         ]
 
-    def descend(self, vector: FloatArray, form: int) -> _Optimum:
-        """Lower the loss from a vector, with what is given put in."""
+    def descend(
+        self, vector: FloatArray, form: int, iterations: int = ITERATIONS, place: Shape = IDENTITY
+    ) -> _Optimum:
+        """Lower the loss from a vector of lengthscales and τ, with what is given put in.
+
+        With a frame, from the shape `place`.
+        """
         from scipy.optimize import minimize
 
         result = minimize(
             self.loss,
-            self._settled(vector),
+            self._started(vector, place),
             args=(form,),
             jac=True,
             method="L-BFGS-B",
             bounds=self._bounds(),
-            options={"maxiter": ITERATIONS},
+            options={"maxiter": iterations},
         )
-        return _Optimum(float(result.fun), np.asarray(result.x), form)
+        loss = float(result.fun)
+        return _Optimum(loss if loss < FAILED else math.inf, form, np.asarray(result.x))
 
-    def _settled(self, vector: FloatArray) -> FloatArray:
+    def _started(self, vector: FloatArray, place: Shape) -> FloatArray:
         """A vector with what the user fixed put in, and no more noise than may be."""
-        limited = np.append(vector[:-1], min(vector[-1], math.log(self._most_noise)))
-        return np.where(self._free, limited, self._given)
+        noise = min(float(vector[self._dim]), math.log(self._most_noise))
+        parts: list[npt.ArrayLike] = [vector[: self._dim], [noise]]
+        shape = place
+        if self._frame is not None:
+            low, high = np.array([CENTRES, SIZES]).T
+            at = np.clip(self._frame.place(place), low, high)
+            parts.append(at)
+            shape = self._frame.shape(at)
+        if self._searched:
+            spread = float(np.var(shape.forward(self._raw.means)))
+            parts.append([math.log(max(spread, 1e-300))])
+        return np.where(self._free, np.hstack(parts), self._given)
 
-    def _square(self, best: float, noise: float) -> float:
-        """The amplitude's square: given, or by the given noise, or the most likely."""
+    def _shape(self, vector: FloatArray) -> Shape:
+        if self._frame is None:
+            return IDENTITY
+        return self._frame.shape(vector[self._dim + 1 : self._dim + 3])
+
+    def _square(self, best: float, vector: FloatArray) -> float:
+        """The amplitude's square: given, or by the given noise, searched for, or the best."""
         if self._fixed.amplitude is not None:
             return self._fixed.amplitude**2
-        return best if self._tied is None else self._tied**2 / noise
+        if self._tied is not None:
+            return self._tied**2 / math.exp(vector[self._dim])
+        return math.exp(vector[-1]) if self._searched else best
 
     def loss(self, vector: FloatArray, form: int) -> tuple[float, FloatArray]:
         """Value and gradient."""
         from scipy.linalg import LinAlgError, blas, cholesky, lapack
 
-        counts, means = self._data.counts, self._data.means
-        points, total, within = len(counts), self._total, self._within
-        scales, noise = np.exp(vector[:-1]), math.exp(vector[-1])
+        dim, shape = self._dim, self._shape(vector)
+        data = shape.data(self._raw)
+        points, total, within = len(data.counts), self._total, data.within_points()
+        scales, noise = np.exp(vector[:dim]), math.exp(vector[dim])
         kernel, slope = _loops.matern_slopes(self._squares, 1.0 / scales**2, form)
-        kernel[np.diag_indices(points)] += noise / counts + JITTER
+        told = None
+        if data.told:  # never where the amplitude is at its best in closed form
+            told = np.where(np.isnan(data.known), 0.0, data.known) / self._square(1.0, vector)
+            kernel[np.diag_indices(points)] += told
+        kernel[np.diag_indices(points)] += noise / self._plays + JITTER
         try:
             factor = cholesky(kernel, lower=True, overwrite_a=True, check_finite=False)
         except LinAlgError:
-            return 1e100, np.zeros(len(vector))
+            return FAILED, np.zeros(len(vector))
         inverse, _ = lapack.dpotri(factor, lower=1)
         ones = blas.dsymv(1.0, inverse, np.ones(points), lower=1)
-        residual = means - float(ones @ means) / float(ones.sum())
+        residual = data.means - float(ones @ data.means) / float(ones.sum())
         weights = blas.dsymv(1.0, inverse, residual, lower=1)
         misfit = float(residual @ weights) + within / noise
-        square = self._square(max(misfit / total, 1e-300), noise)
+        square = self._square(max(misfit / total, 1e-300), vector)
         value = 0.5 * (
             total * math.log(square)
             + misfit / square
             + 2.0 * float(np.log(np.diagonal(factor)).sum())
-            + (total - points) * vector[-1]
+            + (total - points) * vector[dim]
+            + self._loudness
         )
-        gradient = _loops.likelihood_slopes(inverse, weights, square, slope, self._squares, counts)
-        gradient[:-1] /= scales**2
-        gradient[-1] = gradient[-1] * noise + 0.5 * (total - points - within / noise / square)
-        if self._tied is not None:  # the amplitude falls as τ rises
-            gradient[-1] -= 0.5 * (total - misfit / square)
-        for part, (middle, spread) in ((slice(0, -1), SCALE_PRIOR), (slice(-1, None), NOISE_PRIOR)):
+        gradient = np.zeros(len(vector))
+        gradient[: dim + 1] = _loops.likelihood_slopes(
+            inverse, weights, square, slope, self._squares, self._plays
+        )
+        gradient[:dim] /= scales**2
+        gradient[dim] = gradient[dim] * noise + 0.5 * (total - points - within / noise / square)
+        if self._tied is not None or self._searched:
+            by_square = 0.5 * (total - misfit / square)
+            if told is not None:
+                excess = np.diagonal(inverse) - weights**2 / square
+                by_square -= 0.5 * float(excess @ told)
+            if self._tied is not None:  # the amplitude falls as τ rises
+                gradient[dim] -= by_square
+            else:
+                gradient[-1] = by_square
+        if not shape.identity:
+            jacobian, by_shape = self._of_shape(
+                shape, data, inverse, weights / square, noise, square
+            )
+            value += jacobian
+            gradient[dim + 1 : dim + 3] = by_shape
+        for part, (middle, spread) in self._priors():
             away = (vector[part] - middle) / spread
             value += 0.5 * float(away @ away)
             gradient[part] += away / spread
         gradient[~self._free] = 0.0
         return value, gradient
 
+    def _priors(self) -> list[tuple[slice, tuple[float, float]]]:
+        dim = self._dim
+        priors = [(slice(0, dim), SCALE_PRIOR), (slice(dim, dim + 1), NOISE_PRIOR)]
+        return priors + [(slice(dim + 1, dim + 3), SHAPE_PRIOR)] * (self._frame is not None)
+
+    def _of_shape(
+        self,
+        shape: Shape,
+        data: Data,
+        inverse: FloatArray,
+        by_mean: FloatArray,
+        noise: float,
+        square: float,
+    ) -> tuple[float, FloatArray]:
+        """The Jacobian's part of the loss, and the gradient by the place of the shape.
+
+        With u = (ȳ − c)/s: ∂z/∂log s = −u/√(1 + u²), ∂z/∂c = −g', and for log g':
+        ∂/∂log s = −1/(1 + u²), ∂/∂c = u/(1 + u²)/s. Squares within points, and variances that were
+        told, scale with g'².
+        """
+        assert self._frame is not None
+        counts = data.counts
+        away = (self._raw.means - shape.centre) / shape.size
+        root = np.sqrt(1.0 + away * away)
+        slope = 1.0 / (shape.size * root)
+        log_slope = np.stack([away / root**2 / shape.size, -1.0 / root**2])
+        shaped = np.stack([-slope, -away / root])
+        by_log_slope = data.within / data.ratios / (noise * square) - counts
+        if data.told:
+            told = np.where(np.isnan(data.known), 0.0, data.known) / square
+            by_log_slope = by_log_slope + (np.diagonal(inverse) - by_mean**2 * square) * told
+        by_place = shaped @ by_mean + log_slope @ by_log_slope
+        by_place[0] *= self._frame.spread
+        return -float((counts * np.log(slope)).sum()), np.asarray(by_place)
+
     def settings(self, vector: FloatArray, form: int) -> Settings:
         """All settings, mean and amplitude included."""
-        scales, noise = np.exp(vector[:-1]), math.exp(vector[-1])
-        mean, square = profile(self._data, scales, noise, form)
-        return Settings(scales, noise, form, mean, math.sqrt(self._square(square, noise)))
+        scales, noise = np.exp(vector[: self._dim]), math.exp(vector[self._dim])
+        shape = self._shape(vector)
+        data = shape.data(self._raw)
+        mean, square = profile(data, scales, noise, form, self._square(1.0, vector))
+        square = self._square(square, vector)
+        return Settings(scales, noise, form, mean, math.sqrt(square), shape)
 
     def spread(self, vector: FloatArray, form: int) -> FloatArray:
-        """H^(−1/2), H the curvature of the loss by differences of its gradient."""
-        size, step = len(vector), 1e-3
-        free = np.ix_(self._free, self._free)
+        """H^(−1/2) of lengthscales and τ, H the curvature by differences of the gradient."""
+        size, step = self._dim + 1, 1e-3
+        varied = self._free[:size]
         curvature = np.zeros((size, size))
-        for i in np.flatnonzero(self._free):
-            shift = np.zeros(size)
+        for i in np.flatnonzero(varied):
+            shift = np.zeros(len(vector))
             shift[i] = step
-            above = self.loss(vector + shift, form)[1]
-            curvature[i] = (above - self.loss(vector - shift, form)[1]) / (2 * step)
+            above = self.loss(vector + shift, form)[1][:size]
+            curvature[i] = (above - self.loss(vector - shift, form)[1][:size]) / (2 * step)
+        free = np.ix_(varied, varied)
         values, vectors = np.linalg.eigh(0.5 * (curvature + curvature.T)[free])
         root = np.zeros((size, size))
         root[free] = vectors / np.sqrt(np.maximum(values, LEAST_CURVATURE))
         return root
+
+
+def loss_of(data: Data, settings: Settings, fixed: Fixed) -> float:
+    """The negative log posterior of settings by shaped data, with mean and amplitude at their best.
+
+    Where noise was told, the amplitude is that of the settings.
+    """
+    posterior = _Posterior(data, fixed)
+    vector = settings.vector
+    if data.told and fixed.amplitude is None and fixed.noise_std is None:
+        vector = np.append(vector, 2.0 * math.log(settings.amplitude))
+    return posterior.loss(vector, settings.form)[0]
 
 
 class Profile(NamedTuple):
@@ -283,20 +433,25 @@ class Profile(NamedTuple):
     square: float
 
 
-def profile(data: Data, scales: FloatArray, noise: float, form: int) -> Profile:
-    """The most likely mean and amplitude, given lengthscales, τ and form."""
+def profile(
+    data: Data, scales: FloatArray, noise: float, form: int, square: float = 1.0
+) -> Profile:
+    """The most likely mean and amplitude, given lengthscales, τ and form.
+
+    Noise that was told counts over `square`.
+    """
     from scipy.linalg import cho_solve, cholesky
 
     scaled = data.points / scales
     kernel = _loops.matern(scaled, scaled, form)
-    kernel[np.diag_indices(len(kernel))] += noise / data.counts + JITTER
+    kernel[np.diag_indices(len(kernel))] += data.diagonal(noise, square) + JITTER
     factor = cholesky(kernel, lower=True, overwrite_a=True, check_finite=False)
     ones = cho_solve((factor, True), np.ones(len(kernel)))
     mean = float(ones @ data.means) / float(ones.sum())
     residual = data.means - mean
     misfit = float(residual @ cho_solve((factor, True), residual))
-    square = (misfit + float(data.within.sum()) / noise) / float(data.counts.sum())
-    return Profile(mean, max(square, 1e-300))
+    best = (misfit + data.within_points() / noise) / float(data.counts.sum())
+    return Profile(mean, max(best, 1e-300))
 
 
 def _ratio(noise_std: float, amplitude: float) -> float:

@@ -9,7 +9,8 @@ import pytest
 from support.draws import case, start
 
 import partita as pt
-from partita.gp.fitting import JITTER, Data, Fixed, Settings, fit
+from partita.gp.data import uniform_noise
+from partita.gp.fitting import JITTER, Fixed, Settings, fit
 from partita.model.kernels import Matern
 from partita.policies.calibrated import candidates
 from partita.policies.calibrated import model as _model
@@ -105,7 +106,7 @@ def test_observing_is_conditioning_afresh():
     assert made.used == len(data.points)
     for j, value in seen:
         assert not made.full
-        made.observe(j, value)
+        made.observe(j, value, made.settings.noise_std**2)
     assert made.full
     mean, variance = textbook(data, made.settings, points, seen)
     np.testing.assert_allclose(made.mean, mean, atol=1e-7)
@@ -173,7 +174,7 @@ def known(seed: int, tip: float = 0.0, radius: float = 0.03) -> tuple[Conditione
     near = distances(points, points[:1])[:, 0] <= radius
     means = SETTINGS.mean + SETTINGS.amplitude * (drawn + noise + tip * near)
     within = np.full(POINTS, (COUNTS - 1) * SETTINGS.noise_std**2)
-    data = Data(points, np.full(POINTS, COUNTS), means, within)
+    data = uniform_noise(points, np.full(POINTS, COUNTS), means, within)
     return condition(data, SETTINGS, SETTINGS, Fixed()), points[0]
 
 

@@ -77,18 +77,24 @@ class Answers:
         )
 
     def predict(self, points: FloatArray, settings: Settings) -> Prediction:
-        """Posterior and bounds at points (n, d) of the unit cube."""
-        mean, std = np.full(len(points), settings.mean), np.full(len(points), settings.amplitude)
+        """Posterior and bounds at points (n, d) of the unit cube.
+
+        The mean is that of the shaped values, taken back, and the standard deviation half of what
+        lies between one above and one below.
+        """
+        reach, places = self._model.reach(settings), np.array([0.0, -1.0, 1.0])
+        places = np.append(places, [-reach, reach])
+        values = np.tile(settings.in_units(places)[:, None], len(points))
         for region in self._regions:
             rows = np.flatnonzero(region.holds(points))
             sites = region.informed_by
             if len(rows) and len(sites):
                 posterior = self._model.answering(sites, settings)
                 at = posterior.moments_at(points[rows])
-                mean[rows] = posterior.settings.in_units(at.mean)
-                std[rows] = posterior.settings.amplitude * np.sqrt(at.variance)
-        away = self._model.reach(settings) * std
-        return Prediction(mean, std, mean - away, mean + away)
+                away = places[:, None] * np.sqrt(at.variance)
+                values[:, rows] = posterior.settings.in_units(at.mean + away)
+        mean, below, above, lower, upper = values
+        return Prediction(mean, 0.5 * (above - below), lower, upper)
 
     # -- certificates ------------------------------------------------------------------------------
 

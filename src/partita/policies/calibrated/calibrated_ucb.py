@@ -98,6 +98,7 @@ class CalibratedUCB(Policy):
     guarantee = "calibrated"
     plays_mixed = True
     plans_from_pending = True
+    takes_std = True
 
     _sites: ArmSites | BoxSites
     #: What told values count as; where they lie; the settings that explain them; what follows.
@@ -143,7 +144,7 @@ class CalibratedUCB(Policy):
         )
         sums = Sums(self._sites)
         self._regions = Regions(self._sites)
-        self._model = Model(domain.dim, sums, fixed, self.delta)
+        self._model = Model(domain.dim, sums, fixed, self.delta, self.outliers == "clip")
         shared = self._sites, sums, self._regions, self._model, Proposals(domain)
         random = np.random.default_rng([self.seed, STREAM])
         self._search = Search(*shared, random, continuous=isinstance(domain, Box))
@@ -210,10 +211,10 @@ class CalibratedUCB(Policy):
         """Value → what it counts as → its region → the posterior there → the index."""
         if self._given_up:
             self._given_up.popleft()
-        counts_as = self._take(site, value)
+        counts_as = self._take(site, value, std)
         number = self._regions.home[site]
         if counts_as is not None:
-            self._search.observe(number, site, counts_as)
+            self._search.observe(number, site, counts_as, std)
         outlook = self._search.outlooks[number]  # a cut would replace it
         fitted = self._refit_if_due()
         self._cut_if_due(number)
@@ -226,16 +227,17 @@ class CalibratedUCB(Policy):
     def _record_many(
         self, sites: IntArray, values: FloatArray, stds: FloatArray | None = None
     ) -> None:
-        for site, value in zip(sites.tolist(), values.tolist(), strict=True):
-            self._take(site, value)
+        noises = [None] * len(values) if stds is None else stds.tolist()
+        for site, value, std in zip(sites.tolist(), values.tolist(), noises, strict=True):
+            self._take(site, value, std)
             number = self._regions.home[site]
             self._search.renew_soon(number)
             self._refit_if_due()
             self._cut_if_due(number)
 
-    def _take(self, site: int, value: float) -> float | None:
+    def _take(self, site: int, value: float, std: float | None) -> float | None:
         """What a value counts as, None for nothing; its site has a region from now on."""
-        counts_as, amended = self._intake.take(site, value)
+        counts_as, amended = self._intake.take(site, value, std)
         if site not in self._regions.home:
             self._search.admit(self._regions.add(site))
         if amended:
@@ -311,7 +313,8 @@ class CalibratedUCB(Policy):
     @property
     def cover(self) -> list[RegionView]:
         """The regions, which tile the unit cube."""
-        count, views = self._intake.sums.count, []
+        sums, views = self._intake.sums, []
+        count = sums.count + sums.known
         for outlook in self._search.outlooks:
             region, index = outlook.region, outlook.index
             values = int(count[region.own].sum())
@@ -320,15 +323,24 @@ class CalibratedUCB(Policy):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What has been learned: lengthscales (in sides of the domain), noise, amplitude, mean."""
+        """What has been learned: lengthscales (in sides of the domain), noise, amplitude, mean.
+
+        If values are shaped, `shape` says how, amplitude and mean are those of shaped values, and
+        the noise is that of a value as high as the recommended one.
+        """
         best = self._answering()
-        return {
+        settings: dict[str, Any] = {
             "nu": best.form + 0.5,
             "lengthscales": best.scales.copy(),
             "noise_std": best.noise_std,
             "amplitude": best.amplitude,
             "mean": best.mean,
+            "shape": "identity",
         }
+        if not best.shape.identity:
+            settings["noise_std"] /= best.shape.slope(self.recommend().mean)
+            settings |= {"shape": "asinh", "centre": best.shape.centre, "size": best.shape.size}
+        return settings
 
 
 def _fixed(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from partita._types import FloatArray, IntArray
 from partita.gp import _loops
-from partita.gp.fitting import Settings
+from partita.gp.fitting import JITTER, Settings
 from partita.model.domains import Arms, Box, Grid
 from partita.model.mixed import Mixed
 from partita.partition.sites import SNAP_BITS, ArmSites, BoxSites
@@ -166,13 +166,12 @@ class Candidates:
             same = np.flatnonzero((self.points == point).all(axis=1))
         return int(same[0]) if len(same) else None
 
-    def observe(self, j: int, value: float) -> None:
-        """Condition on a value at candidate j."""
+    def observe(self, j: int, shaped: float, variance: float) -> None:
+        """Condition on a shaped value at candidate j whose noise has this variance."""
         settings, column = self.settings, self._column(j)
-        scaled = (value - settings.mean) / settings.amplitude
-        _loops.observe_rows(
-            self.rows, self.used, self.mean, self.variance, column, j, scaled, settings.noise
-        )
+        value = (shaped - settings.mean) / settings.amplitude
+        noise = max(variance / settings.amplitude**2, JITTER)
+        _loops.observe_rows(self.rows, self.used, self.mean, self.variance, column, j, value, noise)
         self.used += 1
         self.played[j] = True
 

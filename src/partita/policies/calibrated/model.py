@@ -17,12 +17,19 @@ from partita._threads import one_thread
 from partita._types import FloatArray, IntArray
 from partita.errors import NumericalError
 from partita.gp import _loops
-from partita.gp.fitting import JITTER, Data, Fit, Fixed, Settings, first_settings, fit, profile
+from partita.gp.data import Data, farthest
+from partita.gp.fitting import JITTER, Fit, Fixed, Settings, first_settings, fit, profile
+from partita.gp.noise_map import NoiseMap, learn_map
+from partita.gp.shapes import IDENTITY
 
 from .values import Sums
 
 #: Points that a fit looks at, at most.
 FIT_POINTS = 200
+#: Without noise, the shape is looked for without points as close as this to others, in sides of
+#: the domain: their differences are below the least noise that a model has, and a shape would seem
+#: likely that blows them up.
+CLOSE = 0.01
 #: Points nearer than this to others, in lengthscales, say little about the amplitude without noise.
 APART = 0.1
 #: Data that cannot be factorised are tried with this many times the noise.
@@ -45,8 +52,16 @@ class Model:
     fit: Fit  # the most likely settings, and how far off they may be: the choice draws from these
     believed: Settings  # those that answers come from
 
-    def __init__(self, dim: int, sums: Sums, fixed: Fixed, delta: float) -> None:
+    #: Where the noise is loud, if it is not the same everywhere.
+    _noise: NoiseMap | None
+
+    def __init__(
+        self, dim: int, sums: Sums, fixed: Fixed, delta: float, shaped: bool = True
+    ) -> None:
         self._sums, self._fixed, self._delta = sums, fixed, delta
+        #: What is known of f's values or noise is known of them as they are.
+        self._shaped = fixed == Fixed() and shaped
+        self._noise = None
         self.fit = Fit(first_settings(dim, fixed), np.zeros((dim + 1, dim + 1)))
         self.believed = self.fit.best
 
@@ -56,22 +71,59 @@ class Model:
         The search begins at the last settings, and afresh as well to `restart`.
         """
         if self._fixed.noise_std is None:
-            self._sums.detect_noise(played)
+            self._sums.detect_noise(played, self.fit.best.shape)
         data, last = self._spread_out(played), self.fit
         if float(np.ptp(data.means)) == 0.0 and float(data.within.sum()) == 0.0:
-            level = replace(last.best, mean=float(data.means[0]))  # flat: nothing else to learn
+            # Flat: nothing else to learn.
+            level = replace(last.best, mean=float(data.means[0]), shape=IDENTITY)
             self.fit, self.believed = replace(last, best=level), level
             return True
         exact = self._sums.exact
         try:
-            self.fit = fit(data, last.best, self._fixed, restart, exact)
+            if exact and self._shaped:
+                self.fit = self._fit_exact(data, restart)
+            else:
+                self.fit = fit(data, last.best, self._fixed, restart, exact, self._shaped)
+            self._map_noise(data)
         except NumericalError:
             return False
         self.believed = best = self.fit.best
         if exact and self._fixed.amplitude is None:
-            apart = profile(self._far_apart(played), best.scales, best.noise, best.form)
+            data = best.shape.data(self._far_apart(played))
+            apart = profile(data, best.scales, best.noise, best.form, best.amplitude**2)
             self.believed = replace(best, amplitude=max(math.sqrt(apart.square), best.amplitude))
         return True
+
+    def _fit_exact(self, data: Data, restart: bool) -> Fit:
+        """Fit the shape to data without noise that are not too close, and then the settings."""
+        few = data.take(farthest(data.points, len(data.points), CLOSE))
+        best = self.fit.best
+        shape = fit(few, best, self._fixed, restart, exact=True, shaped=True).best.shape
+        start = replace(best, shape=IDENTITY)
+        found = fit(shape.data(data), start, self._fixed, restart, exact=True)
+        return replace(found, best=replace(found.best, shape=shape))
+
+    def _map_noise(self, data: Data) -> None:
+        """Learn where the noise is loud, and the settings again if it differs."""
+        best, self._noise = self.fit.best, None
+        if self._sums.agree or self._fixed.noise_std is not None:
+            return
+        shaped = best.shape.data(data)
+        self._noise = learn_map(shaped, best, self._fixed)
+        if self._noise is not None:
+            shaped = shaped._replace(ratios=self._noise.at(data.points))
+            plain = replace(best, shape=IDENTITY)
+            again = fit(shaped, plain, replace(self._fixed, form=best.form))
+            self.fit = replace(again, best=replace(again.best, shape=best.shape))
+
+    def noise_at(self, points: FloatArray) -> FloatArray:
+        """Variances of the noise at points (n, d), over the overall one, (n,)."""
+        return np.ones(len(points)) if self._noise is None else self._noise.at(points)
+
+    def _data(self, sites: IntArray) -> Data:
+        """Replicate means of sites, and how loud the noise is at each."""
+        data = self._sums.data(sites)
+        return data if self._noise is None else data._replace(ratios=self._noise.at(data.points))
 
     def guess(self, played: IntArray, enough: bool) -> Settings:
         """Settings for answers while the first design is under way; nothing is learned.
@@ -105,7 +157,7 @@ class Model:
         self, sites: IntArray, settings: Settings, overall: Settings, believed: bool
     ) -> Conditioned:
         """The posterior by the values at sites, with more noise where that is needed."""
-        data = self._sums.data(sites)
+        data = settings.shape.data(self._data(sites), settings.noise_std**2)
         noise = settings.noise
         for tried in (noise, *(factor * noise + 1e-6 * factor for factor in MORE_NOISE)):
             try:
@@ -132,23 +184,7 @@ class Model:
         Where values have no noise, those are foretold so well that the amplitude seems small.
         """
         points = self._sums.data(played).points / self.fit.best.scales
-        return self._sums.data(played[farthest(points, min(FIT_POINTS, len(points)), APART)])
-
-
-def farthest(points: FloatArray, number: int, least: float = 0.0) -> IntArray:
-    """Numbers of `number` of the points (n, d), each as far from those before as can be.
-
-    Fewer, where the next would be nearer than `least`.
-    """
-    chosen = [0]
-    away = np.full(len(points), np.inf)
-    while len(chosen) < number:
-        away = np.minimum(away, ((points - points[chosen[-1]]) ** 2).sum(axis=1))
-        next_one = int(np.argmax(away))
-        if away[next_one] < least**2:
-            break
-        chosen.append(next_one)
-    return np.array(chosen, dtype=np.int64)
+        return self._sums.data(played[farthest(points, FIT_POINTS, APART)])
 
 
 # -- the posterior by the data of a region ---------------------------------------------------------
@@ -213,7 +249,7 @@ def condition(
     scaled = data.points / drawn.scales
     kernel = _loops.matern_among(scaled, drawn.form)
     noisy = kernel.copy()
-    noisy[np.diag_indices(len(noisy))] += drawn.noise / data.counts + JITTER
+    noisy[np.diag_indices(len(noisy))] += data.diagonal(drawn.noise, overall.amplitude**2) + JITTER
     with one_thread():
         factor = cholesky(noisy, lower=True, overwrite_a=True, check_finite=False)
         whitened = solve_triangular(
@@ -231,7 +267,7 @@ def condition(
     elif believed:
         amplitude = overall.amplitude
     else:
-        misfit = float(values @ values) + float(data.within.sum()) / drawn.noise
+        misfit = float(values @ values) + data.within_points() / drawn.noise
         total, weight = float(data.counts.sum()), AMPLITUDE_WEIGHT
         square = (misfit + weight * overall.amplitude**2) / (total + weight)
         amplitude = math.sqrt(max(square, 1e-300))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from partita._types import FloatArray
 from partita.gp import _loops
+from partita.gp.fitting import Settings
 from partita.partition.sites import ArmSites, BoxSites
 
 from .candidates import EXPLORATION, Candidates, Plan, Proposals, best_of, keep_best
@@ -28,9 +30,16 @@ RENEW_PART = 128
 DISTINCT = 0.1
 #: Regions whose candidates are kept at once.
 WARM_REGIONS = 6
-#: Without noise, once the index promises less than this part of the amplitude, one play in
-#: EXPLORE_EVERY goes where least is known: the model may be wrong, and has no other use for it.
-SETTLED, EXPLORE_EVERY = 1e-2, 4
+#: Without noise, once the index promises less than this part of the amplitude for n plays, √n of
+#: them go where least is known: the model may be wrong.
+SETTLED = 1e-2
+
+
+class Shaped(NamedTuple):
+    """A shaped value, and the variance of its noise."""
+
+    value: float
+    variance: float
 
 
 @dataclass
@@ -74,17 +83,22 @@ class Search:
     #: One for each region, by number.
     outlooks: list[Outlook] = field(init=False)
     _clock: int = 0
-    #: Renewals that came due, and plays since nothing much can be gained any more.
+    #: Renewals that came due, plays when nothing much could be gained any more, and how many of
+    #: those went where least was known.
     _turn: int = 0
     _settled: int = 0
+    _explored: int = 0
 
     def __post_init__(self) -> None:
         self.outlooks = [Outlook(region) for region in self._regions]
 
     # -- what has come -----------------------------------------------------------------------------
 
-    def observe(self, number: int, site: int, value: float) -> None:
-        """Take in what a value counts as at a site of a region, which the sums hold already."""
+    def observe(self, number: int, site: int, value: float, std: float | None = None) -> None:
+        """Take in what a value counts as at a site of a region, which the sums hold already.
+
+        If its noise was told, `std` is that.
+        """
         outlook = self.outlooks[number]
         self._use(outlook)
         candidates = outlook.candidates
@@ -94,9 +108,19 @@ class Search:
         if j is None or candidates.full:
             outlook.stale = True
         else:
-            candidates.observe(j, value)
+            candidates.observe(j, *self._shaped(candidates.settings, site, value, std))
             self._summarise(outlook)
             outlook.stale = candidates.full
+
+    def _shaped(self, settings: Settings, site: int, value: float, std: float | None) -> Shaped:
+        """The shaped value that stands for one at a site, and the variance of its noise."""
+        shape = settings.shape
+        if std is None:
+            ratio = float(self._model.noise_at(self._sites.scaled[site : site + 1])[0])
+            noise = ratio * settings.noise_std**2
+            return Shaped(self._sums.last_step(site, value, shape, noise), noise)
+        shaped, noise = shape.forward(value), (std * shape.slope(value)) ** 2
+        return Shaped(shaped + shape.correction(shaped, noise), noise)
 
     def admit(self, number: int) -> None:
         """Take note that a region has one more site with values."""
@@ -149,7 +173,8 @@ class Search:
         outlook = self._best_region(probe, told, plan)
         if explore and self._sums.exact and not probe and self._is_settled(outlook):
             self._settled += 1
-            if self._settled % EXPLORE_EVERY == 0:
+            if self._explored < math.sqrt(self._settled):
+                self._explored += 1
                 return self._best_candidate(self._any_region(told, plan), math.inf, plan)
         width = self._model.reach(self._model.fit.best) if probe else EXPLORATION
         return self._best_candidate(outlook, width, plan)

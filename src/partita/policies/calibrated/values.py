@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from partita._types import FloatArray, IntArray
-from partita.gp.fitting import Data
+from partita.gp.data import Data
+from partita.gp.shapes import IDENTITY, Shape
 from partita.partition.sites import ArmSites, BoxSites
 
 #: Values this many interquartile ranges below or above the middle half are beyond a fence.
@@ -26,36 +27,57 @@ MOST_BEYOND = 4096
 #: Values at the same site agree if they differ by less than this part of the variance between
 #: sites, on average. They have no noise if at least EXACT_AGAIN replicates at EXACT_SITES do.
 EXACT, EXACT_AGAIN, EXACT_SITES = 4e-6, 3, 4
+#: Noise that was told to be less than this is taken for this: its square must not vanish.
+LEAST_STD = 1e-140
 
 _log = logging.getLogger(__name__)
 
 
+def _whole() -> IntArray:
+    return np.zeros(0, np.int64)
+
+
+def _real() -> FloatArray:
+    return np.zeros(0)
+
+
 @dataclass(eq=False)
 class Sums:
-    """Count, mean and sum of squares about the mean of the values that count at each site."""
+    """Count, mean and sum of squares about the mean of the values that count at each site.
+
+    Values whose noise was told have sums of their own: their precision, one over the variance, and
+    the mean that it weights.
+    """
 
     _sites: ArmSites | BoxSites
     #: Values that count at each site, (n,), and how often these have changed, (n,).
-    count: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
-    changes: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
-    _mean: FloatArray = field(default_factory=lambda: np.zeros(0))
-    _within: FloatArray = field(default_factory=lambda: np.zeros(0))
+    count: IntArray = field(default_factory=_whole)
+    changes: IntArray = field(default_factory=_whole)
+    _mean: FloatArray = field(default_factory=_real)
+    _within: FloatArray = field(default_factory=_real)
+    #: Values whose noise was told at each site, (n,), and whether some of it is not none.
+    known: IntArray = field(default_factory=_whole)
+    _precision: FloatArray = field(default_factory=_real)
+    _known_mean: FloatArray = field(default_factory=_real)
+    _told_noise: bool = False
     #: Whether values at the same site have been the same so far, so that one counts for all.
     agree: bool = False
     #: Whether values are taken to have no noise: they agree at several sites.
     exact: bool = False
-    #: Squares about a site's mean, for each of its values, that are taken for none.
+    #: Squares about a site's mean, for each of its values, that are taken for none, if seen
+    #: through this shape.
     _little: float = 0.0
+    _shape: Shape = IDENTITY
 
     def reserve(self, site: int) -> None:
         """Make room for a site."""
         size = len(self.count)
         if site >= size:
             more = max(64, size, site + 1 - size)
-            self.count, self.changes, self._mean, self._within = (
-                np.concatenate([array, np.zeros(more, array.dtype)])
-                for array in (self.count, self.changes, self._mean, self._within)
-            )
+            for name in ("count", "changes", "known"):
+                setattr(self, name, np.append(getattr(self, name), np.zeros(more, np.int64)))
+            for name in ("_mean", "_within", "_precision", "_known_mean"):
+                setattr(self, name, np.append(getattr(self, name), np.zeros(more)))
 
     def add(self, site: int, value: float) -> None:
         """Let a value count at a site that has room."""
@@ -65,8 +87,22 @@ class Sums:
         self._mean[site] += away / self.count[site]
         self._within[site] += away * (value - self._mean[site])
         self.changes[site] += 1
-        if self.agree and self._within[site] > self.count[site] * self._little:
-            self.agree = self.exact = False
+        if self.agree:
+            squares = self._within[site] * self._shape.slope(float(self._mean[site])) ** 2
+            if squares > self.count[site] * self._little:
+                self.agree = self.exact = False
+
+    def add_known(self, site: int, value: float, std: float) -> None:
+        """Let a value with noise that was told count at a site that has room."""
+        precision = max(std, LEAST_STD) ** -2
+        self.known[site] += 1
+        self._precision[site] += precision
+        self._known_mean[site] += (
+            precision / self._precision[site] * (value - self._known_mean[site])
+        )
+        self.changes[site] += 1
+        if std > 0:
+            self._told_noise, self.exact = True, False
 
     def remove(self, site: int, value: float) -> None:
         """Let a value at a site count no longer."""
@@ -87,30 +123,72 @@ class Sums:
         self.changes[site] += 1
 
     def data(self, sites: IntArray) -> Data:
-        """Replicate means of sites that have values."""
-        points, means = self._sites.scaled[sites], self._mean[sites]
+        """Replicate means of sites that have values, in the order of the sites.
+
+        Sites with values of both kinds come again at the end, for those whose noise was told.
+        """
+        count, precision = self.count[sites], self._precision[sites]
+        means, within = self._mean[sites], self._within[sites]
         if self.agree:
-            return Data(points, np.ones(len(sites)), means, np.zeros(len(sites)))
-        return Data(points, self.count[sites].astype(float), means, self._within[sites])
+            count, within = np.minimum(count, 1), np.zeros(len(sites))
+        known = np.full(len(sites), np.nan)
+        if not precision.any():
+            points, even = self._sites.scaled[sites], np.ones(len(sites))
+            return Data(points, count.astype(float), means, within, even, known)
+        only, both = (precision > 0) & (count == 0), (precision > 0) & (count > 0)
+        known[only], means[only] = 1.0 / precision[only], self._known_mean[sites][only]
+        again, more = sites[both], np.ones(int(both.sum()))
+        return Data(
+            self._sites.scaled[np.concatenate([sites, again])],
+            np.concatenate([np.maximum(count, 1).astype(float), more]),
+            np.concatenate([means, self._known_mean[again]]),
+            np.concatenate([within, 0.0 * more]),
+            np.ones(len(sites) + len(again)),
+            np.concatenate([known, 1.0 / self._precision[again]]),
+        )
+
+    def last_step(self, site: int, value: float, shape: Shape, noise: float) -> float:
+        """The shaped value that stands for the value added last at a site.
+
+        Shaped means z_n of n values, each with precision n/noise, follow if one value more is
+        observed at n z_n − (n − 1) z_(n−1).
+        """
+        count, mean = int(self.count[site]), float(self._mean[site])
+
+        def shaped(at: float, plays: int) -> float:
+            z = shape.forward(at)
+            return float(z + shape.correction(z, noise / plays))
+
+        if shape.identity or count <= 1 or self.agree:
+            return value if shape.identity else shaped(mean, 1)
+        before = mean - (value - mean) / (count - 1)
+        return count * shaped(mean, count) - (count - 1) * shaped(before, count - 1)
 
     def highest(self, sites: IntArray) -> float:
         """The highest replicate mean of the sites."""
-        return float(self._mean[sites].max(initial=-np.inf))
+        means = np.where(self.count[sites] > 0, self._mean[sites], self._known_mean[sites])
+        return float(means.max(initial=-np.inf))
 
-    def detect_noise(self, sites: IntArray) -> None:
-        """Set `agree` and `exact` by the values at all sites that have some.
+    def detect_noise(self, sites: IntArray, shape: Shape) -> None:
+        """Set `agree` and `exact` by the values at all sites that have some, seen through a shape.
 
         If values at the same site agree, replicates are counted once: many values with less noise
         than the model can have would make the amplitude seem small. They are taken to have no noise
         if there are several replicates and no two sites have the same mean: values that are often
         the same by chance, as yes and no are, do not pass.
         """
-        again = sites[self.count[sites] > 1]
-        replicates = float((self.count[again] - 1).sum())
-        self._little = EXACT * float(np.var(self._mean[sites]))
-        self.agree = float(self._within[again].sum()) <= replicates * self._little
-        differ = len(np.unique(self._mean[sites])) == len(sites) >= EXACT_SITES
-        self.exact = self.agree and replicates >= EXACT_AGAIN and differ
+        ours = sites[self.count[sites] > 0]
+        if not len(ours):  # all noise was told
+            self.agree = self.exact = not self._told_noise
+            return
+        means = self._mean[ours]
+        again = self.count[ours] > 1
+        replicates = float((self.count[ours][again] - 1).sum())
+        within = self._within[ours][again] * shape.slope(means[again]) ** 2
+        self._shape, self._little = shape, EXACT * float(np.var(shape.forward(means)))
+        self.agree = float(within.sum()) <= replicates * self._little
+        differ = len(np.unique(means)) == len(ours) >= EXACT_SITES
+        self.exact = self.agree and replicates >= EXACT_AGAIN and differ and not self._told_noise
 
 
 class Taken(NamedTuple):
@@ -167,9 +245,13 @@ class Intake:
         """Whether there are fences."""
         return not math.isinf(self.low)
 
-    def take(self, site: int, value: float) -> Taken:
-        """Take in a value told at a site."""
+    def take(self, site: int, value: float, std: float | None = None) -> Taken:
+        """Take in a value told at a site, as it is if its noise was told."""
         self.sums.reserve(site)
+        if std is not None:
+            self.seen += 1
+            self.sums.add_known(site, value, std)
+            return Taken(value, False)
         if self._keep:
             self.seen += 1
             self.sums.add(site, value)

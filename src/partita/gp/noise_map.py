@@ -1,0 +1,85 @@
+"""Where the noise is loud: its variance at each place, over the overall one.
+
+A local estimate of the kind of restricted maximum likelihood. Notation as in `fitting`: with
+α = A⁻¹ × the residuals over the amplitude and v_j = τ r_j/n_j, E[α_j² v_j] = v_j [A⁻¹]_jj =: h_j if
+the ratios r are right: what the residual of point j says of its noise counts h_j ≤ 1 of an
+observation, and its n_j − 1 replicates one each. The ratio at x is what was observed over what was
+expected of the points around x, each weighted by exp(−|x − x_j|²/2w²), and of PRIOR more at 1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from partita._threads import one_thread
+from partita._types import FloatArray
+
+from . import _loops
+from .data import Data
+from .fitting import JITTER, Fixed, Settings, loss_of
+
+#: Observations that the overall noise counts for at each place.
+PRIOR = 10.0
+#: Widths of the neighbourhood that are tried, in sides of the domain, times √d.
+WIDTHS = (0.05, 0.1, 0.2)
+#: How often the ratios are improved, and where they may lie.
+ROUNDS, LEAST, MOST = 3, 1e-4, 1e4
+#: How much more likely the data must be with a map, in nats.
+EVIDENCE = 3.0
+
+
+@dataclass(frozen=True)
+class NoiseMap:
+    """Ratios of the noise's variance; at points (n, d) of the unit cube."""
+
+    points: FloatArray  # (P, d)
+    observed: FloatArray  # (P,)
+    expected: FloatArray  # (P,)
+    width: float
+
+    def at(self, points: FloatArray) -> FloatArray:
+        """Ratios (n,) at points (n, d)."""
+        here, there = points / self.width, self.points / self.width
+        squares = (here**2).sum(axis=1)[:, None] + (there**2).sum(axis=1) - 2.0 * here @ there.T
+        weights = np.exp(-0.5 * np.maximum(squares, 0.0))
+        ratios = (PRIOR + weights @ self.observed) / (PRIOR + weights @ self.expected)
+        return np.asarray(np.clip(ratios, LEAST, MOST))
+
+
+def learn_map(data: Data, settings: Settings, fixed: Fixed) -> NoiseMap | None:
+    """The map that makes shaped data most likely under given settings, None if none does."""
+    even = data._replace(ratios=np.ones(len(data.means)))
+    best, least = None, loss_of(even, settings, fixed) - EVIDENCE
+    with one_thread():
+        for width in WIDTHS:
+            ratios = even.ratios
+            for _ in range(ROUNDS):
+                one = _map_of(even._replace(ratios=ratios), settings, width)
+                ratios = one.at(data.points)
+            loss = loss_of(even._replace(ratios=ratios), settings, fixed)
+            if loss < least:
+                best, least = one, loss
+    return best
+
+
+def _map_of(data: Data, settings: Settings, width: float) -> NoiseMap:
+    from scipy.linalg import cho_factor, lapack
+
+    scaled = data.points / settings.scales
+    noisy = _loops.matern_among(scaled, settings.form)
+    square = settings.amplitude**2
+    noise = data.diagonal(settings.noise, square)
+    noisy[np.diag_indices(len(noisy))] += noise + JITTER
+    factor, _ = cho_factor(noisy, lower=True, overwrite_a=True, check_finite=False)
+    inverse, _ = lapack.dpotri(factor, lower=1)
+    inverse = np.tril(inverse) + np.tril(inverse, -1).T
+    weights = inverse @ (data.means - settings.mean) / settings.amplitude
+    within = data.within / (square * settings.noise)
+    unknown = np.isnan(data.known)
+    observed = np.where(unknown, data.ratios * weights**2 * noise + within, 0.0)
+    expected = np.where(unknown, np.diagonal(inverse) * noise + data.counts - 1.0, 0.0)
+    side = width * math.sqrt(data.points.shape[1])
+    return NoiseMap(data.points, observed, expected, side)

@@ -1,0 +1,127 @@
+"""Shapes: monotone transforms of the values, after which one Gaussian process explains them.
+
+Losses, costs and delays span orders of magnitude, and their noise grows with them. Where that is
+so, z = asinh((y − c)/s) has an even spread and noise: about linear within s of the centre c, and
+logarithmic beyond, on both sides. Its inverse is c + s sinh z, its slope 1/(s √(1 + u²)) with
+u = (y − c)/s = sinh z, and −g''/g'² = tanh z.
+
+A shape applies to the mean ȳ of a point's n values, so that replicates stay a few sums, and what is
+modelled at a point with many values is the shape of E[y], not the mean of shaped values.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from partita._types import FloatArray
+
+from .data import Data
+
+Number = TypeVar("Number", float, FloatArray)
+
+#: Shaped values beyond this are taken for this on the way back: sinh would overflow.
+FARTHEST = 300.0
+#: Noise that counts in the correction for curvature, at most: a variance in shaped units.
+MOST_CORRECTED = 4.0
+#: The part of a value that rounding may change.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Shape:
+    """z = asinh((y − centre)/size); the identity if size is infinite."""
+
+    centre: float = 0.0
+    size: float = math.inf
+
+    @property
+    def identity(self) -> bool:
+        """Whether values stay as they are."""
+        return math.isinf(self.size)
+
+    def forward(self, values: Number) -> Number:
+        """Shaped values."""
+        if self.identity:
+            return values
+        return _like(values, np.arcsinh((values - self.centre) / self.size))
+
+    def inverse(self, shaped: Number) -> Number:
+        """Values, given shaped ones."""
+        if self.identity:
+            return shaped
+        limited = np.clip(shaped, -FARTHEST, FARTHEST)
+        return _like(shaped, self.centre + self.size * np.sinh(limited))
+
+    def slope(self, values: Number) -> Number:
+        """Derivative of the shaped values by the values."""
+        if self.identity:
+            return _like(values, np.ones_like(values))
+        away = (values - self.centre) / self.size
+        return _like(values, 1.0 / (self.size * np.sqrt(1.0 + away * away)))
+
+    def data(self, raw: Data, noise: float = 0.0) -> Data:
+        """Data of values as data of shaped values, to first order in the noise of the means.
+
+        With the variance of one shaped value's noise, the means are corrected to second order:
+        E[g(ȳ)] ≈ g(E[y]) + g''/2 Var(ȳ), and Var(ȳ) ≈ noise/(n g'²).
+        """
+        if self.identity:
+            return raw
+        shaped, slope = self.forward(raw.means), self.slope(raw.means)
+        known = raw.known * slope**2
+        of_mean = np.where(np.isnan(known), noise * raw.ratios / raw.counts, known)
+        shaped = shaped + self.correction(shaped, of_mean)
+        return raw._replace(means=shaped, within=raw.within * slope**2, known=known)
+
+    def correction(self, shaped: Number, variance: Number) -> Number:
+        """What to add to shaped means whose noise has this variance, for the curvature."""
+        if self.identity:
+            return 0.0 * shaped
+        limited = np.minimum(variance, MOST_CORRECTED)
+        return _like(shaped, 0.5 * np.tanh(shaped) * limited)
+
+
+def _like(given: Number, result: Any) -> Number:
+    """A result of NumPy's, as a float where a float was given."""
+    plain: Number = float(result) if isinstance(given, float) else result
+    return plain
+
+
+#: Values as they are.
+IDENTITY = Shape()
+
+
+class Frame(NamedTuple):
+    """Where the values lie: shapes are looked for relative to it, whatever the values' unit.
+
+    A shape is (a, b) in it: its centre is a spreads from the middle, its size e^b spreads.
+    """
+
+    middle: float
+    spread: float
+
+    def shape(self, place: FloatArray) -> Shape:
+        """The shape at a place (a, b)."""
+        centre = self.middle + self.spread * float(place[0])
+        return Shape(centre, self.spread * math.exp(float(place[1])))
+
+    def place(self, shape: Shape) -> FloatArray:
+        """The place (a, b) of a shape that is not the identity."""
+        away = (shape.centre - self.middle) / self.spread
+        return np.array([away, math.log(shape.size / self.spread)])
+
+
+def frame_of(means: FloatArray) -> Frame | None:
+    """The frame of replicate means by their quartiles; None if they are too alike."""
+    low, middle, high = np.quantile(means, [0.25, 0.5, 0.75])
+    spread = float(high - low)
+    if not spread > 0:
+        spread = float(np.std(means))
+    # Differences among values much larger than themselves are rounding.
+    if not spread > ROUNDING * abs(float(middle)):
+        return None
+    return Frame(float(middle), spread)
