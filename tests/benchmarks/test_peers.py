@@ -208,7 +208,7 @@ def test_a_step_that_never_ends_is_interrupted(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_every_player_is_described() -> None:
-    assert len(PLAYERS) == 16
+    assert len(PLAYERS) == 19
     for name, player in PLAYERS.items():
         assert player.name == name
         assert player.settings
