@@ -388,8 +388,9 @@ def test_durations(seconds: float, text: str) -> None:
 def test_the_docs_page_has_the_marks() -> None:
     page = (Path(__file__).parents[2] / "docs" / "peers.md").read_text(encoding="utf-8")
     made = report.page(page, "new\n")
-    assert made.startswith(page[: page.index(report.BEGIN)])
-    assert f"{report.BEGIN}\n\nnew\n\n{report.END}" in made
+    begin, end = (report.MARK.format("peers", word) for word in ("begin", "end"))
+    assert made.startswith(page[: page.index(begin)])
+    assert f"{begin}\n\nnew\n\n{end}" in made
     assert report.page(made, "new\n") == made
     with pytest.raises(ValueError, match="has no"):
         report.page("nothing", "new")
