@@ -55,9 +55,9 @@ class NoisyFunction(Problem):
     #: BBOB's own object, whose `noise` makes noisy excesses of exact ones.
     source: Any
 
-    def noise(self, seed: int) -> Callable[[float], float]:
-        """A function that makes noisy values of exact ones; its numbers are the seed's."""
-        module, random = _benchmarks(), np.random.default_rng([seed, self.number])
+    def noise(self, random: np.random.Generator) -> Callable[[float], float]:
+        """A function that makes noisy values of exact ones."""
+        module = _benchmarks()
 
         def noisy(value: float) -> float:
             # BBOB draws from NumPy's global state, which players draw from as well.

@@ -78,9 +78,14 @@ def any_of(dim: int) -> Problem:
 def noise(problem: Problem, seed: int, count: int) -> Callable[[float], float]:
     """A function that makes noisy values of the exact values of `count` steps."""
     if isinstance(problem, bbob.NoisyFunction):
-        return problem.noise(seed)
+        return problem.noise(np.random.default_rng([seed, problem.number]))
     random, half_width = np.random.default_rng([seed, NOISE_STREAM]), problem.half_width
     return added(random.uniform(-half_width, half_width, count).tolist())
+
+
+def expected(problem: Problem, values: np.ndarray) -> np.ndarray:
+    """What noisy values are on average where the exact ones are these, (n,)."""
+    return problem.expected(values) if isinstance(problem, bbob.NoisyFunction) else values
 
 
 @cache
