@@ -76,7 +76,7 @@ def plan(players: Sequence[str], options: argparse.Namespace) -> list[Task]:
             instances = min(instances, SLOW_INSTANCES)
         names = [bbob.name(function, dim) for dim in options.dims for function in functions]
         tasks += runs.plan([player], names, [bbob.OWN], reached, seeds=instances)
-    return tasks
+    return sorted(tasks, key=lambda task: task.seed)  # an instance is complete before the next
 
 
 def _wanted(options: argparse.Namespace, task: Task) -> bool:

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from common import at, grouped, parser, print_table
+from versus.cube import on_cube
 from versus.players import Calibrated, Player, Setting
 from versus.roster import PLAYERS
 
-import partita as pt
 from partita.experiments.play import steps
 from partita.experiments.specs import Problem
 from partita.problems import average
@@ -119,19 +119,8 @@ def build(name: str) -> Skewed:
     def mean(U: np.ndarray) -> np.ndarray:
         return np.maximum(_bump(U, right), LOWER * _bump(U, wrong))
 
-    return Skewed(
-        domain=pt.Box([0.0] * dim, [1.0] * dim),
-        kernel=pt.Matern(nu=1.5, lengthscale=0.2),
-        norm_bound=1.0,
-        half_width=0.0,
-        function=mean,
-        best=1.0,
-        mean=average(mean, dim),
-        values=np.empty(0),
-        law=_LAWS[kind],
-        right=right,
-        wrong=wrong,
-    )
+    more = {"law": _LAWS[kind], "right": right, "wrong": wrong}
+    return on_cube(Skewed, dim, mean, 1.0, average(mean, dim), **more)
 
 
 class _Varied(Calibrated):

@@ -21,8 +21,9 @@ from typing import Any
 
 import numpy as np
 
-import partita as pt
 from partita.experiments.specs import Problem
+
+from .cube import on_cube
 
 FUNCTIONS = tuple(range(101, 131))
 #: Those whose values have no mean.
@@ -97,18 +98,9 @@ def build(label: str, seed: int) -> NoisyFunction:
 
     source._evalfull(np.zeros((1, dim)))  # tells it its dimension, which the noise depends on
     points = np.random.default_rng([seed, number, dim]).random((UNIFORM_POINTS, dim))
-    return NoisyFunction(
-        domain=pt.Box([0.0] * dim, [1.0] * dim),
-        kernel=pt.Matern(nu=1.5, lengthscale=0.2),
-        norm_bound=1.0,
-        half_width=0.0,
-        function=function,
-        best=-float(optimum),
-        mean=float(np.median(function(points))),
-        values=np.empty(0),
-        number=number,
-        source=source,
-    )
+    median = float(np.median(function(points)))
+    told = {"number": number, "source": source}
+    return on_cube(NoisyFunction, dim, function, -float(optimum), median, **told)
 
 
 def _benchmarks() -> Any:

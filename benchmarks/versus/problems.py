@@ -17,7 +17,6 @@ from functools import cache
 
 import numpy as np
 
-import partita as pt
 from partita import problems
 from partita.experiments.play import added
 from partita.experiments.specs import Problem, ProblemSpec
@@ -25,6 +24,7 @@ from partita.experiments.trace import NOISE_STREAM
 from partita.problems import RKHSFunction
 
 from . import bbob
+from .cube import on_cube
 
 NOISES = ("tenth", "whole")
 #: Where Ackley's optimum lies in the unit cube: off the centre, and on nobody's lattice.
@@ -107,16 +107,7 @@ def _fixed(name: str) -> Problem:
         return ProblemSpec(name, DIMS[name], norm_bound=1.0, continuous=True).build(0)
     dim = ACKLEY[name]
     function = shifted_ackley(dim)
-    return Problem(
-        domain=pt.Box([0.0] * dim, [1.0] * dim),
-        kernel=pt.Matern(nu=1.5, lengthscale=0.2),
-        norm_bound=1.0,
-        half_width=1.0,
-        function=function,
-        best=1.0,
-        mean=problems.average(function, dim),
-        values=np.empty(0),
-    )
+    return on_cube(Problem, dim, function, 1.0, problems.average(function, dim), half_width=1.0)
 
 
 def shifted_ackley(dim: int) -> Callable[[np.ndarray], np.ndarray]:
