@@ -101,6 +101,7 @@ def tables(runs: Mapping[Task, Run], columns: Sequence[Column], few: Sequence[Co
     for dim in longest:
         timed = {t: run for t, run in everyone.items() if bbob.DIMS[t.problem] == dim}
         parts += [f"{dim} dimensions:", report.times(Board(timed))]
+    parts.append(report.TIMED)
     for dim, column in longest.items():
         parts.append(f"## Function by function: {dim} dimensions, {column.budget:,} evaluations")
         for measure, title in MEASURES.items():
@@ -160,7 +161,7 @@ def _targets(columns: Sequence[Column]) -> str:
             cells.append("–" if math.isnan(share) else f"{100 * share:.0f} %")
         rows.append([PLAYERS[player].title, *cells])
     return "\n".join(aligned(rows)) + (
-        f"\n\nThe part of pairs of a run and a target whose target some play had reached: f − f* "
+        "\n\nThe part of pairs of a run and a target whose target some play had reached: f − f* "
         f"without noise at most one of {len(TARGETS)} targets from {TARGETS[-1]:g} to "
         f"{TARGETS[0]:g}, evenly spaced on a logarithmic scale."
     )

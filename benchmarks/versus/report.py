@@ -21,6 +21,10 @@ from .roster import PLAYERS
 MARK = "<!-- made by benchmarks/{}.py: {} -->"
 #: Steps at which a step is timed.
 TIMES = (100, 1_000, 10_000)
+TIMED = (
+    "Processor time of an ask and a tell on one core, the mean over the tenth of the run before t, "
+    "the median over all runs that reached it."
+)
 _NOISE = {"tenth": "noise of a tenth of the range", "whole": "noise as wide as the range"}
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
@@ -75,7 +79,7 @@ def page(before: str, text: str, script: str = "peers") -> str:
 def tables(board: Board) -> str:
     """All tables."""
     columns = [Column(f"{budget:,}, {n}", board, n, budget) for n, budget in board.settings]
-    parts = ["## In short", summary(columns), "## Time of a step", times(board)]
+    parts = ["## In short", summary(columns), "## Time of a step", times(board), TIMED]
     for noise, budget in board.settings:
         parts.append(f"## {budget:,} evaluations, {_NOISE[noise]}")
         for measure, title in MEASURES.items():
@@ -197,10 +201,7 @@ def times(board: Board) -> str:
         taken = [median(s for r in runs if (s := r.seconds_at(t)) is not None) for t in TIMES]
         farthest = max(run.steps for run in runs)
         rows.append([PLAYERS[player].title, *map(duration, taken), f"{farthest:,}"])
-    return "\n".join(aligned(rows)) + (
-        "\n\nProcessor time of an ask and a tell on one core, the mean over the tenth of the run "
-        "before t, the median over all runs that reached it."
-    )
+    return "\n".join(aligned(rows))
 
 
 def _failures(board: Board) -> str:
