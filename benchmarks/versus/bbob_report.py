@@ -115,15 +115,15 @@ def _players(columns: Sequence[Column]) -> set[str]:
 
 
 def _counted(columns: Sequence[Column]) -> str:
-    """Functions and instances of the columns, in words."""
-    texts = []
+    """Functions and instances of the columns, in words; those that have the same together."""
+    titles: dict[str, list[str]] = {}
     for column in columns:
-        instances = column.board.seeds
-        texts.append(
-            f"{column.title}: {len(column.board.problems)} functions, {instances} "
-            f"instance{'s' * (instances > 1)}"
-        )
-    return "; ".join(texts) + "."
+        functions, instances = len(column.board.problems), column.board.seeds
+        words = f"{functions} functions, {instances} instance{'s' * (instances > 1)}"
+        titles.setdefault(words, []).append(column.title)
+    if len(titles) == 1:
+        return f"{next(iter(titles))}."
+    return "; ".join(f"{words}: {' and '.join(which)}" for words, which in titles.items()) + "."
 
 
 def _longest(columns: Sequence[Column]) -> dict[int, Column]:

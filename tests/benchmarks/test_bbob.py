@@ -245,7 +245,7 @@ def test_the_command_runs_resumes_and_reports(
     assert "4 runs, 4 to be made" in capsys.readouterr().out
     assert (tmp_path / "bbob.png").read_bytes().startswith(b"\x89PNG")
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
-    assert "d = 2, 500: 2 functions, 2 instances." in text
+    assert "\n2 functions, 2 instances.\n" in text
     assert bbob_noisy.main(["run", *arguments]) == 0
     assert "4 runs, 0 to be made" in capsys.readouterr().out
     with pytest.raises(SystemExit, match="holds no runs"):
