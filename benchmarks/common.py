@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+from versus.bbob import NoisyFunction
 
 import partita as pt
 from partita.experiments.play import Step, steps
@@ -46,11 +47,13 @@ def played(
     count: int,
     half_width: float | None = None,
 ) -> Iterable[Step]:
-    """Steps of a policy on a problem, with uniform noise: the problem's unless it is given."""
+    """Steps of a policy on a problem, with its noise; uniform of another width if it is given."""
     width = problem.half_width if half_width is None else half_width
-    return steps(
-        policy, lambda x: at(problem, x), lambda f: f + width * random.uniform(-1, 1), count
-    )
+    if isinstance(problem, NoisyFunction):
+        noisy = problem.noise(random)
+    else:
+        noisy = lambda f: f + width * random.uniform(-1, 1)  # noqa: E731
+    return steps(policy, lambda x: at(problem, x), noisy, count)
 
 
 def at(problem: Problem, x: np.ndarray) -> float:

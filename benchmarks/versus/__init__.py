@@ -1,4 +1,4 @@
-"""What benchmarks/peers.py is made of: problems, players, runs and the report."""
+"""What peers.py and bbob_noisy.py are made of: problems, players, runs and their reports."""
 
 import os
 

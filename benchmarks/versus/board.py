@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from . import problems
+from . import bbob, problems
 from .roster import PLAYERS
 from .runs import Run, Task
 
@@ -19,6 +19,29 @@ MEASURES = {"regret_at": "cumulative regret", "simple_at": "regret of the answer
 #: One-sided 95 % points of Student's distribution by degrees of freedom.
 _STUDENT = {1: 6.31, 2: 2.92, 3: 2.35, 4: 2.13, 5: 2.02, 6: 1.94, 7: 1.89, 8: 1.86, 9: 1.83}
 _NORMAL = 1.645
+
+
+class Scoring(NamedTuple):
+    """How values are averaged, and whether a cell is level with the best one."""
+
+    average: Callable[[Sequence[float]], float]
+    level: Callable[[Cell, Cell], bool]
+    #: Whether being level counts as being first, as where many reach the same.
+    shared: bool = False
+
+
+def _level(cell: Cell, best: Cell) -> bool:
+    """Behind it, seed by seed, by at most Student's 95 % point of the standard error."""
+    seeds = sorted(cell.values.keys() & best.values.keys())
+    if len(seeds) < 2:
+        return False
+    behind = np.array([cell.values[seed] - best.values[seed] for seed in seeds])
+    error = float(behind.std(ddof=1)) / math.sqrt(len(seeds))
+    return float(behind.mean()) <= _STUDENT.get(len(seeds) - 1, _NORMAL) * error
+
+
+#: Means, and differences between seeds.
+BY_SEEDS = Scoring(lambda values: float(np.mean(values)), _level)
 
 
 @dataclass
@@ -30,6 +53,7 @@ class Cell:
     failed: list[str] = field(default_factory=list)
     #: Seeds that others have played and this player has not yet.
     missing: int = 0
+    scoring: Scoring = BY_SEEDS
 
     @property
     def complete(self) -> bool:
@@ -39,7 +63,7 @@ class Cell:
     @property
     def mean(self) -> float:
         """Over the seeds that reached the budget, nan if none did."""
-        return float(np.mean(list(self.values.values()))) if self.values else math.nan
+        return self.scoring.average(list(self.values.values())) if self.values else math.nan
 
     @property
     def runs(self) -> int:
@@ -50,15 +74,23 @@ class Cell:
 class Board:
     """All runs, by what the tables ask for."""
 
-    def __init__(self, runs: Mapping[Task, Run], budgets: Iterable[int] | None = None) -> None:
+    def __init__(
+        self,
+        runs: Mapping[Task, Run],
+        budgets: Iterable[int] | None = None,
+        scoring: Scoring = BY_SEEDS,
+    ) -> None:
         self.runs = dict(runs)
+        self._scoring = scoring
         self._groups: dict[tuple[str, str, str], list[Run]] = defaultdict(list)
         for task, run in self.runs.items():
             self._groups[task.player, task.problem, task.noise].append(run)
         tasks = self.runs.keys()
         self.players = [name for name in PLAYERS if any(t.player == name for t in tasks)]
-        self.problems = [name for name in problems.NAMES if any(t.problem == name for t in tasks)]
-        self.noises = [name for name in problems.NOISES if any(t.noise == name for t in tasks)]
+        met = {t.problem for t in tasks}
+        self.problems = [name for name in problems.EVERY if name in met]
+        noises = (*problems.NOISES, bbob.OWN)
+        self.noises = [name for name in noises if any(t.noise == name for t in tasks)]
         played = {task.budget for task in tasks}
         self.budgets = sorted(played if budgets is None else played & set(budgets))
         self.seeds = len({task.seed for task in tasks})
@@ -71,11 +103,14 @@ class Board:
 
     def column(self, measure: str, problem: str, noise: str, budget: int) -> dict[str, Cell]:
         """What all players did on a problem."""
-        runs = {player: self._runs(player, problem, noise, budget) for player in self.players}
+        runs = {player: self.by_seed(player, problem, noise, budget) for player in self.players}
         seeds = set().union(*runs.values())
-        return {player: _cell(measure, budget, runs[player], len(seeds)) for player in runs}
+        return {
+            player: _cell(measure, budget, runs[player], len(seeds), self._scoring)
+            for player in runs
+        }
 
-    def _runs(self, player: str, problem: str, noise: str, budget: int) -> dict[int, Run]:
+    def by_seed(self, player: str, problem: str, noise: str, budget: int) -> dict[int, Run]:
         """The run that answers for a budget, by seed: of that budget, else a longer one.
 
         A run of a player that is told its budget answers for no other.
@@ -104,8 +139,8 @@ class Board:
         return [run for task, run in self.runs.items() if task.player == player]
 
 
-def _cell(measure: str, budget: int, runs: Mapping[int, Run], seeds: int) -> Cell:
-    cell = Cell(missing=seeds - len(runs))
+def _cell(measure: str, budget: int, runs: Mapping[int, Run], seeds: int, scoring: Scoring) -> Cell:
+    cell = Cell(missing=seeds - len(runs), scoring=scoring)
     for seed, run in sorted(runs.items()):
         value = getattr(run, measure)(budget)
         if value is not None:
@@ -127,24 +162,14 @@ class Ranking(NamedTuple):
 def rank(column: Mapping[str, Cell]) -> Ranking:
     """Who was first on a problem.
 
-    Level with it: the mean difference, seed by seed, is at most Student's one-sided 95 % point of
-    its standard error. Players that are told the truth are not ranked.
+    Players that are told the truth are not ranked.
     """
     ranked = {p: c for p, c in column.items() if c.complete and not PLAYERS[p].told_truth}
     if not ranked:
         return Ranking(None, frozenset())
     best = min(ranked, key=lambda player: ranked[player].mean)
-    others = (p for p in ranked if p != best and _level(ranked[p], ranked[best]))
+    others = (p for p in ranked if p != best and ranked[p].scoring.level(ranked[p], ranked[best]))
     return Ranking(best, frozenset(others))
-
-
-def _level(cell: Cell, best: Cell) -> bool:
-    seeds = sorted(cell.values.keys() & best.values.keys())
-    if len(seeds) < 2:
-        return False
-    behind = np.array([cell.values[seed] - best.values[seed] for seed in seeds])
-    error = float(behind.std(ddof=1)) / math.sqrt(len(seeds))
-    return float(behind.mean()) <= _STUDENT.get(len(seeds) - 1, _NORMAL) * error
 
 
 def median(values: Iterable[float]) -> float:

@@ -21,6 +21,9 @@ _LOOKS = {
     "optuna-cmaes": ("#0072B2", _DASHED, 1.6),
     "optuna-gp": ("#0072B2", _DOTTED, 1.6),
     "cmaes": ("#56B4E9", "solid", 1.6),
+    "cmaes-restarts": ("#56B4E9", _DASHED, 1.6),
+    "pycma": ("#D55E00", "solid", 1.6),
+    "pycma-noise": ("#D55E00", _DASHED, 1.6),
     "botorch-ucb": ("#D55E00", "solid", 1.6),
     "botorch-nei": ("#D55E00", _DASHED, 1.6),
     "skopt": ("#E69F00", "solid", 1.6),
@@ -48,6 +51,7 @@ class Panel(NamedTuple):
     lines: Sequence[Line]
     #: The largest value shown; None for a logarithmic axis.
     most: float | None = None
+    along: str = "evaluations"
 
 
 def draw(board: Board) -> bytes:
@@ -59,8 +63,19 @@ def draw(board: Board) -> bytes:
         panels.append(Panel(_NOISE[noise], "regret so far, of uniform sampling's", lines, most))
     text = "seconds of one core, ask and tell"
     panels.append(Panel("Time of a step", text, time_lines(board)))
-    width = 4.9 * len(panels)
     seeds = f"{board.seeds} seed{'s' * (board.seeds > 1)}"
+    return drawn(
+        panels,
+        "Partita and its peers",
+        f"Mean over {len(board.problems)} problems and {seeds}; who has not played all problems "
+        "has no line of regret, who failed on some is averaged over the others. A line ends where "
+        "the player's budget or its time did.",
+    )
+
+
+def drawn(panels: Sequence[Panel], title: str, text: str) -> bytes:
+    """Panels side by side, as PNG."""
+    width = 4.9 * len(panels)
     return draw_panels(
         panels,
         _draw,
@@ -73,10 +88,8 @@ def draw(board: Board) -> bytes:
             "bottom": 0.09,
             "wspace": 0.68,
         },
-        title="Partita and its peers",
-        text=f"Mean over {len(board.problems)} problems and {seeds}; who has not played all "
-        "problems has no line of regret, who failed on some is averaged over the others. A "
-        "line ends where the player's budget or its time did.",
+        title=title,
+        text=text,
     )["png"]
 
 
@@ -93,12 +106,12 @@ def regret_lines(board: Board, noise: str) -> list[Line]:
                 for run in runs
                 if run.status != "failed"
             ]
-    return _lines(curves)
+    return mean_lines(curves)
 
 
 def time_lines(board: Board) -> list[Line]:
     """Seconds of a step by t, the mean over the steps from t/2 to t and over all runs."""
-    return _lines(
+    return mean_lines(
         {
             player: [
                 _smoothed(run.seconds)
@@ -111,8 +124,11 @@ def time_lines(board: Board) -> list[Line]:
     )
 
 
-def _lines(curves: dict[str, list[np.ndarray]]) -> list[Line]:
-    """The mean of a player's curves as far as all go, evenly spaced on a logarithmic axis."""
+def mean_lines(curves: dict[str, list[np.ndarray]], unit: int = 1) -> list[Line]:
+    """The mean of a player's curves as far as all go, evenly spaced on a logarithmic axis.
+
+    `unit` is how many steps count as one.
+    """
     lines = []
     for player, group in curves.items():
         reach = min(map(len, group), default=0)
@@ -121,7 +137,7 @@ def _lines(curves: dict[str, list[np.ndarray]]) -> list[Line]:
             values = np.mean([curve[steps - 1] for curve in group], axis=0)
             colour, dashes, width = _LOOKS[player]
             label = _SHORT.get(player, PLAYERS[player].title)
-            lines.append(Line(label, colour, steps, values, None, dashes, width))
+            lines.append(Line(label, colour, steps / unit, values, None, dashes, width))
     return lines
 
 
@@ -136,9 +152,12 @@ def _smoothed(seconds: np.ndarray) -> np.ndarray:
 def _draw(axes: object, panel: Panel) -> None:
     plot(axes, panel.lines)
     axes.set_xscale("log")
-    axes.set_xlim(_FROM, max((line.x[-1] for line in panel.lines), default=10 * _FROM))
-    axes.xaxis.set_major_formatter("{x:,.0f}")
-    axes.set_xlabel("evaluations")
+    axes.set_xlim(
+        min((line.x[0] for line in panel.lines), default=_FROM),
+        max((line.x[-1] for line in panel.lines), default=10 * _FROM),
+    )
+    axes.xaxis.set_major_formatter("{x:,g}")
+    axes.set_xlabel(panel.along)
     if panel.most is None:
         axes.set_yscale("log")
     else:

@@ -4,6 +4,8 @@ Synthetic functions are those of Janz et al. 2020, drawn by the seed; the others
 −1 to 1. Noise is uniform. "tenth": a tenth of the range, [−0.1, 0.1], and the paper's [−1, 1] for
 the synthetic ones. "whole": as wide as the function's range.
 
+BBOB's noisy functions (`bbob`) are here as well, with noise of their own.
+
 Players that are told a norm are told 1 where nobody knows it. Janz et al. 2020, figure 2.
 """
 
@@ -15,10 +17,14 @@ from functools import cache
 
 import numpy as np
 
-import partita as pt
 from partita import problems
+from partita.experiments.play import added
 from partita.experiments.specs import Problem, ProblemSpec
+from partita.experiments.trace import NOISE_STREAM
 from partita.problems import RKHSFunction
+
+from . import bbob
+from .cube import on_cube
 
 NOISES = ("tenth", "whole")
 #: Where Ackley's optimum lies in the unit cube: off the centre, and on nobody's lattice.
@@ -41,19 +47,45 @@ TITLES = {
     "hartmann6": "Hartmann 6",
     "ackley-2": "Ackley 2",
     "ackley-5": "Ackley 5",
+} | bbob.TITLES
+#: With BBOB's.
+EVERY = {name: (dim, NOISES) for name, dim in DIMS.items()} | {
+    name: (dim, (bbob.OWN,)) for name, dim in bbob.DIMS.items()
 }
 
 
 def build(name: str, noise: str, seed: int) -> Problem:
     """The problem of a name, noise and seed."""
-    if name not in DIMS:
+    if name not in EVERY:
         raise ValueError(f"problem {name!r} is unknown: give some of {', '.join(NAMES)}")
-    if noise not in NOISES:
-        raise ValueError(f"noise {noise!r} is unknown: give some of {', '.join(NOISES)}")
+    _, noises = EVERY[name]
+    if noise not in noises:
+        raise ValueError(f"noise {noise!r} is unknown: give some of {', '.join(noises)}")
+    if name in bbob.DIMS:
+        return bbob.build(name, seed)
     if name not in SYNTHETIC:
         return replace(_fixed(name), half_width=0.1 if noise == "tenth" else 1.0)
     problem = _synthetic(DIMS[name], seed)
     return problem if noise == "tenth" else replace(problem, half_width=_half_range(problem))
+
+
+def any_of(dim: int) -> Problem:
+    """Some problem in so many dimensions."""
+    name, noises = next((n, noises) for n, (d, noises) in EVERY.items() if d == dim)
+    return build(name, noises[0], 0)
+
+
+def noise(problem: Problem, seed: int, count: int) -> Callable[[float], float]:
+    """A function that makes noisy values of the exact values of `count` steps."""
+    if isinstance(problem, bbob.NoisyFunction):
+        return problem.noise(np.random.default_rng([seed, problem.number]))
+    random, half_width = np.random.default_rng([seed, NOISE_STREAM]), problem.half_width
+    return added(random.uniform(-half_width, half_width, count).tolist())
+
+
+def expected(problem: Problem, values: np.ndarray) -> np.ndarray:
+    """What noisy values are on average where the exact ones are these, (n,)."""
+    return problem.expected(values) if isinstance(problem, bbob.NoisyFunction) else values
 
 
 @cache
@@ -75,16 +107,7 @@ def _fixed(name: str) -> Problem:
         return ProblemSpec(name, DIMS[name], norm_bound=1.0, continuous=True).build(0)
     dim = ACKLEY[name]
     function = shifted_ackley(dim)
-    return Problem(
-        domain=pt.Box([0.0] * dim, [1.0] * dim),
-        kernel=pt.Matern(nu=1.5, lengthscale=0.2),
-        norm_bound=1.0,
-        half_width=1.0,
-        function=function,
-        best=1.0,
-        mean=problems.average(function, dim),
-        values=np.empty(0),
-    )
+    return on_cube(Problem, dim, function, 1.0, problems.average(function, dim), half_width=1.0)
 
 
 def shifted_ackley(dim: int) -> Callable[[np.ndarray], np.ndarray]:

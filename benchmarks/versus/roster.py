@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import peers_gp, peers_plain, players
+from . import peers_cma, peers_gp, peers_plain, players
 from .players import Player
 
 PLAYERS: dict[str, type[Player]] = {
@@ -14,6 +14,9 @@ PLAYERS: dict[str, type[Player]] = {
         peers_plain.OptunaCMAES,
         peers_plain.OptunaGP,
         peers_plain.CMAES,
+        peers_cma.CMAESRestarts,
+        peers_cma.PyCMA,
+        peers_cma.PyCMANoise,
         peers_gp.BoTorchUCB,
         peers_gp.BoTorchNEI,
         peers_gp.Skopt,
@@ -26,3 +29,15 @@ PLAYERS: dict[str, type[Player]] = {
         players.Uniform,
     )
 }
+#: Who plays in benchmarks/bbob_noisy.py, and who in benchmarks/peers.py unless others are named.
+BBOB = (
+    "partita",
+    "pycma",
+    "pycma-noise",
+    "cmaes-restarts",
+    "nevergrad-tbpsa",
+    "optuna-tpe",
+    "nevergrad-ngopt",
+    "uniform",
+)
+PEERS = tuple(p for p in PLAYERS if p not in ("pycma", "pycma-noise", "cmaes-restarts"))

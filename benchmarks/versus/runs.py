@@ -14,10 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from partita.experiments.play import TimeUp, added, at_most, steps
+from partita.experiments.play import TimeUp, at_most, steps
 from partita.experiments.specs import Problem
 from partita.experiments.store import RunStore, file_name
-from partita.experiments.trace import NOISE_STREAM
 
 from . import problems
 from .players import Player, Setting
@@ -226,8 +225,7 @@ class _Log:
         return len(self.regret)
 
     def play(self, make: Callable[[], Player], seed: int, time_limit: float) -> None:
-        random, half_width = np.random.default_rng([seed, NOISE_STREAM]), self._problem.half_width
-        noise = added(random.uniform(-half_width, half_width, self._budget).tolist())
+        noise = problems.noise(self._problem, seed, self._budget)
         clock = time.process_time
         begin = clock()
         player = make()
@@ -276,7 +274,7 @@ def _line(error: Exception) -> str:
 @cache
 def _warm_up(cls: type[Player], dim: int) -> None:
     """A few untimed steps; what goes wrong in them will go wrong in the run as well."""
-    problem = problems.build(next(n for n, d in problems.DIMS.items() if d == dim), "tenth", 0)
+    problem = problems.any_of(dim)
     setting = Setting(dim, 1_000, 0, problem)
     try:
         _Log(problem, _WARM_STEPS).play(lambda: cls(setting), 0, 10.0)

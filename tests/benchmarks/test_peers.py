@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
-
-from partita.experiments.store import RunStore
-from partita.problems import get
-from partita.problems.rkhs import spread_points
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-
 import peers
+import pytest
+from support.runs import run_of as _run
 from versus import board, players, problems, report, runs
 from versus.players import Player
 from versus.roster import PLAYERS
 from versus.runs import Run, Task
+
+from partita.experiments.store import RunStore
+from partita.problems import get
+from partita.problems.rkhs import spread_points
 
 
 class _Fake(Player):
@@ -74,25 +71,6 @@ class _Strays(_Fake):
 def _play(player: type[Player], budget: int = 30, time_limit: float = 60.0, **task: Any) -> Run:
     chosen = {"seed": 0, "noise": "tenth", "problem": "branin", "player": "fake", "key": ""} | task
     return runs.play(Task(budget, **chosen), time_limit, player)
-
-
-def _run(player: str, values: float, budget: int = 10, seed: int = 0, **facts: Any) -> Run:
-    """A run that lost the same at every step."""
-    problem, key = facts.pop("problem", "branin"), facts.pop("key", "0" * 8)
-    task, steps = Task(budget, seed, "tenth", problem, player, key), facts.pop("steps", budget)
-    made: dict[str, Any] = {
-        "status": "done",
-        "error": "",
-        "regret": np.full(steps, 2 * values, np.float32),
-        "seconds": np.full(steps, 1e-3, np.float32),
-        "marks": np.array([steps], np.int32),
-        "simple": np.array([values]),
-        "uniform_regret": 2.0,
-        "setup_seconds": 0.0,
-        "time_limit": 60.0,
-        "versions": "numpy 2",
-    }
-    return Run(task=task, **made | facts)
 
 
 def _board(*made: Run) -> board.Board:
@@ -208,7 +186,7 @@ def test_a_step_that_never_ends_is_interrupted(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_every_player_is_described() -> None:
-    assert len(PLAYERS) == 16
+    assert len(PLAYERS) == 19
     for name, player in PLAYERS.items():
         assert player.name == name
         assert player.settings
@@ -388,8 +366,9 @@ def test_durations(seconds: float, text: str) -> None:
 def test_the_docs_page_has_the_marks() -> None:
     page = (Path(__file__).parents[2] / "docs" / "peers.md").read_text(encoding="utf-8")
     made = report.page(page, "new\n")
-    assert made.startswith(page[: page.index(report.BEGIN)])
-    assert f"{report.BEGIN}\n\nnew\n\n{report.END}" in made
+    begin, end = (report.MARK.format("peers", word) for word in ("begin", "end"))
+    assert made.startswith(page[: page.index(begin)])
+    assert f"{begin}\n\nnew\n\n{end}" in made
     assert report.page(made, "new\n") == made
     with pytest.raises(ValueError, match="has no"):
         report.page("nothing", "new")

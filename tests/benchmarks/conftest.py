@@ -1,0 +1,6 @@
+"""Lets tests import what is in benchmarks/."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
