@@ -5,21 +5,25 @@ from pathlib import Path
 
 import pytest
 
+import partita as pt
 from partita.commands import main as cli
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 
 
-def test_its_code_runs(capsys):
+def test_its_code_runs(capsys, monkeypatch):
+    monkeypatch.setattr(pt.CalibratedUCB, "takes_std", True)
     blocks = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     names = {}
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), names)
         if "best" in names:
             assert names["best"].lower <= names["best"].mean <= names["best"].upper
-    assert "certificate" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "certificate" in out
+    assert "[(0.12, 0.05), (0.04, 0.0)]" in out
 
 
 def test_its_first_answer_is_what_it_prints(capsys):

@@ -529,3 +529,9 @@ def test_the_code_of_the_docs_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert "n_trials=2000" in code
     exec(code.replace("n_trials=2000", "n_trials=12"), {"train": lambda rate, *_: rate})
     assert capsys.readouterr().out.startswith("Suggestion(params={")
+    code = text.split("```python\n")[2].split("```")[0]
+    names: dict[str, Any] = {"measure": lambda x, fold: x + 0.1 * fold}
+    exec(code.replace("n_trials=100", "n_trials=12"), names)
+    spread = np.std(0.1 * np.arange(5), ddof=1) / math.sqrt(5)
+    for trial in names["study"].trials:
+        assert trial.user_attrs["std"] == pytest.approx(spread)

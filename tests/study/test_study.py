@@ -227,7 +227,7 @@ def test_other_processes_go_on_with_forged_asks_too(path):
     change(
         path,
         (
-            "INSERT INTO events VALUES (11, 'ask', 5, 0.0, NULL, '[]', ?, NULL)",
+            "INSERT INTO events VALUES (11, 'ask', 5, 0.0, NULL, '[]', ?, NULL, NULL)",
             (point.tobytes(),),
         ),
     )

@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from support.studies import PLANE, Process, change, is_sound, plain, play
+from support.studies import PLANE, Process, change, is_sound, plain, play, without_snapshots
 
 import partita as pt
 from partita.errors import StudyError, VersionMismatch
@@ -91,20 +91,57 @@ def test_a_run_that_was_killed_under_version_0_1_resumes_with_what_it_had_under_
     assert Study.open(path).n_pending == 0
 
 
+def test_a_study_of_version_0_1_is_brought_to_todays_format_and_loses_nothing(kept):
+    path, _ = kept
+    before = tables(path)
+    assert before.pop("user_version") == 1
+    Study.open(path).close()
+    after = tables(path)
+    assert after.pop("user_version") == formats.FORMAT
+    assert [row[8:] for row in after["events"]] == [(None,)] * len(before["events"])
+    after["events"] = [row[:8] for row in after["events"]]
+    assert after == before
+    assert is_sound(path)
+
+
+@pytest.mark.parametrize("kept", ["calibrated"], indirect=True)
+def test_a_study_of_version_0_1_takes_values_of_known_noise(kept, monkeypatch):
+    path, said = kept
+    monkeypatch.setattr(pt.CalibratedUCB, "takes_std", True)
+    with Study.open(path) as study:
+        number = study.ask().number
+        study.tell(number, 0.25, std=0.5)
+    study = without_snapshots(path)
+    assert (study.trials[number].value, study.trials[number].std) == (0.25, 0.5)
+    assert [trial.std for trial in study.trials[:number]] == [None] * number
+    assert study.n_told == 1 + sum(value is not None for value in said["values"])
+
+
+def tables(path):
+    """All that is in a file, but for the snapshot."""
+    with closing(sqlite3.connect(path)) as db:
+        names = ("meta", "events", "owners", "progress")
+        found = {name: db.execute(f"SELECT * FROM {name}").fetchall() for name in names}
+        return found | {"user_version": db.execute("PRAGMA user_version").fetchone()[0]}
+
+
 # -- older formats, with upgrades that are made up -----------------------------------------
+
+#: Today's format, and two that are still to come.
+NOW, NEXT, LAST = (formats.FORMAT + i for i in range(3))
 
 
 @pytest.fixture
 def old(tmp_path, monkeypatch):
-    """A study of format 1, and two upgrades: format 3 has a table `notes` of two columns."""
+    """A study of today's format, and two upgrades: the last has a table `notes` of two columns."""
     path = tmp_path / "tune.db"
     with Study.open(path, PLANE, policy="uniform") as study:
         play(study, 3)
     steps = {
-        1: lambda db: db.execute("CREATE TABLE notes (trial INTEGER)"),
-        2: lambda db: db.execute("ALTER TABLE notes ADD COLUMN text TEXT"),
+        NOW: lambda db: db.execute("CREATE TABLE notes (trial INTEGER)"),
+        NEXT: lambda db: db.execute("ALTER TABLE notes ADD COLUMN text TEXT"),
     }
-    monkeypatch.setattr(formats, "FORMAT", 3)
+    monkeypatch.setattr(formats, "FORMAT", LAST)
     monkeypatch.setattr(formats, "UPGRADES", steps)
     return path
 
@@ -118,7 +155,7 @@ def form(path):
 
 def test_an_older_format_is_brought_up_to_date_when_it_is_opened(old):
     before = Study.open(old).trials
-    assert form(old) == (3, ["trial", "text"])
+    assert form(old) == (LAST, ["trial", "text"])
     study = Study.open(old)
     assert [t.value for t in study.trials] == [t.value for t in before]
     play(study, 2)
@@ -130,16 +167,16 @@ def test_a_crash_in_the_middle_leaves_the_last_format_that_was_reached(old, monk
     steps = dict(formats.UPGRADES)
 
     def half(db):
-        steps[2](db)
+        steps[NEXT](db)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(formats, "UPGRADES", steps | {2: half})
+    monkeypatch.setattr(formats, "UPGRADES", steps | {NEXT: half})
     with pytest.raises(KeyboardInterrupt):
         Study.open(old)
-    assert form(old) == (2, ["trial"])
+    assert form(old) == (NEXT, ["trial"])
     monkeypatch.setattr(formats, "UPGRADES", steps)
     assert Study.open(old).n_told == 3
-    assert form(old) == (3, ["trial", "text"])
+    assert form(old) == (LAST, ["trial", "text"])
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes as of Unix")
@@ -147,15 +184,15 @@ def test_an_upgrade_killed_in_the_middle_is_made_by_the_next(old, monkeypatch):
     steps = dict(formats.UPGRADES)
 
     def killed(db):
-        steps[1](db)
+        steps[NOW](db)
         os._exit(9)
 
-    monkeypatch.setattr(formats, "UPGRADES", steps | {1: killed})
+    monkeypatch.setattr(formats, "UPGRADES", steps | {NOW: killed})
     assert Process(lambda out: Study.open(old)).end()[1] == 9
     monkeypatch.setattr(formats, "UPGRADES", steps)
-    assert form(old) == (1, [])
+    assert form(old) == (NOW, [])
     assert Study.open(old).n_told == 3
-    assert form(old) == (3, ["trial", "text"])
+    assert form(old) == (LAST, ["trial", "text"])
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes as of Unix")
@@ -165,7 +202,7 @@ def test_several_processes_that_open_it_at_once_upgrade_it_once(old):
 
     ended = [process.end() for process in [Process(opens) for _ in range(4)]]
     assert ended == [(["3"], 0)] * 4
-    assert form(old) == (3, ["trial", "text"])
+    assert form(old) == (LAST, ["trial", "text"])
 
 
 def test_a_file_that_cannot_be_written_is_left_in_its_format(old, monkeypatch):
@@ -174,7 +211,7 @@ def test_a_file_that_cannot_be_written_is_left_in_its_format(old, monkeypatch):
     monkeypatch.setattr(Store, "_raw", lambda store, mode: raw(store, "ro"))
     with pytest.raises(StudyError, match=r"older format.*read-only.*copy it"):
         Study.open(old)
-    assert form(old) == (1, [])
+    assert form(old) == (NOW, [])
 
 
 @pytest.mark.parametrize(("version", "advice"), [(99, "upgrade Partita"), (0, "the Partita it is")])
@@ -190,10 +227,24 @@ def test_a_file_of_an_unknown_format_is_refused(old, version, advice):
 def test_a_study_that_is_upgraded_while_it_is_open_is_written_no_more(old):
     study = Study.open(old)
     trial = study.ask()
-    change(old, "PRAGMA user_version = 4")  # by a later Partita
+    change(old, f"PRAGMA user_version = {LAST + 1}")  # by a later Partita
     for action in (study.ask, lambda: study.tell(trial, 1.0)):
-        with pytest.raises(VersionMismatch, match=r"format 4.*upgrade Partita"):
+        with pytest.raises(VersionMismatch, match=rf"format {LAST + 1}.*upgrade Partita"):
             action()
-    change(old, "PRAGMA user_version = 3")
+    change(old, f"PRAGMA user_version = {LAST}")
     study.tell(trial, 1.0)
     assert study.n_told == 4
+
+
+def test_what_a_newer_partita_has_logged_is_not_misread(old):
+    """A new column of a newer format may say something that changes what a row means."""
+    study = Study.open(old)
+    assert study.n_told == 3
+    with Study.open(old) as newer:
+        trial = newer.ask()
+        newer.tell(trial, 0.5)
+    later = ("ALTER TABLE events ADD COLUMN weight REAL", f"PRAGMA user_version = {LAST + 1}")
+    change(old, *later)
+    with pytest.raises(VersionMismatch, match=rf"format {LAST + 1}.*upgrade Partita"):
+        study.recommend()
+    assert is_sound(old)

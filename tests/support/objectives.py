@@ -61,3 +61,8 @@ class Shifted:
 
     def __call__(self, x):
         return float(np.abs(np.asarray(x) - self.centre).sum())
+
+
+def with_std(x):
+    """A value and the standard deviation of its noise."""
+    return float(x[0] - x[1]), float(x[0])

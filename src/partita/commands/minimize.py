@@ -54,8 +54,9 @@ _USAGE = """partita {name} --param NAME:LOW:HIGH [--param ...] --evals N [option
 _EPILOG = """Parameters: NAME:LOW:HIGH a real number, NAME:LOW:HIGH:log the same on a log scale,
 NAME:LOW:HIGH:int a whole number (int:log too), NAME:LOW:HIGH:STEP in steps, NAME:a,b,c choices,
 NAME:bool true or false. The program gets each value wherever its name stands in braces; {{ and }}
-are braces. It is run without a shell. The last number it prints on stdout is its value; a
-non-zero exit, no number or a timeout is a failed evaluation, which is counted and left out.
+are braces. It is run without a shell. The last number it prints on stdout is its value, or with
+--std the last but one; a non-zero exit, no number or a timeout is a failed evaluation, which is
+counted and left out.
 
 example: partita minimize --param lr:1e-4:1e-1:log --param depth:1:12:int --evals 500 \\
            -- ./train.sh --rate={lr} {depth}"""
@@ -91,6 +92,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         help="begin there, all parameters given, such as those in use today; may be repeated",
     )
     add("--jobs", type=int, default=1, metavar="N", help="programs at once (1)")
+    add("--std", action="store_true", help="it prints its value's standard deviation behind it")
     add("--timeout", type=float, metavar="S", help="end a program that takes longer, as failed")
     add("--seed", type=int, default=0, metavar="N", help="same seed and values, same arguments (0)")
     add_model_options(parser)
@@ -129,9 +131,12 @@ def _optimise(options: argparse.Namespace) -> int:
 
     spec, template = _read(options)
     plot = read_plot(options.plot)
+    if options.std:
+        _check_takes_std(options, spec)
     try:
         with _handling(("SIGTERM", "SIGHUP"), as_ctrl_c, only_default=True), _failures_untold():
-            result = _result(options, spec, Program(template, options.timeout))
+            program = Program(template, options.timeout, std=options.std)
+            result = _result(options, spec, program)
     except EvaluationFailed as error:
         why = "no evaluation was done in time."
         if error.__cause__ is not None:
@@ -185,6 +190,18 @@ def _result(options: argparse.Namespace, spec: Mapping[str, Any], program: Progr
         with _handling(INTERRUPTS, signal.SIG_IGN):  # an impatient second Ctrl-C loses nothing
             program.stop()
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _check_takes_std(options: argparse.Namespace, spec: Mapping[str, Any]) -> None:
+    """Refuse --std with a policy that has no use for it, before anything runs."""
+    from partita.optimize.optimizer import Optimizer
+
+    optimizer = Optimizer(spec, n_evals=options.evals, **read_model(options))
+    if not optimizer.game.takes_std:
+        raise InvalidInput(
+            f"--std: {type(optimizer.policy).__name__} has no use for the noise of single values. "
+            "Leave --std out, and let the program print its value last, or leave --policy out."
+        )
 
 
 @contextlib.contextmanager

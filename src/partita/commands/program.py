@@ -1,5 +1,7 @@
 """The user's own program as a function to optimise: arguments in, the last number printed out.
 
+Or the last two: the value, and the standard deviation of its noise.
+
 No shell is involved: each argument reaches the program as one argument, whatever it holds.
 """
 
@@ -170,17 +172,24 @@ class Program:
     template : Template
     timeout : float, optional
         Seconds after which the program, and all that it started, is ended.
+    std : bool
+        Whether the program prints the standard deviation of its value's noise behind the value.
     """
 
-    def __init__(self, template: Template, timeout: float | None = None) -> None:
+    def __init__(
+        self, template: Template, timeout: float | None = None, *, std: bool = False
+    ) -> None:
         self.template = template
-        self.timeout = timeout
+        self.timeout, self.std = timeout, std
         self._lock = threading.Lock()
         self._running: set[subprocess.Popen[bytes]] = set()
         self._stopped = False
 
-    def __call__(self, **params: object) -> float:
-        """The last number that the program prints on stdout; `ProgramFailed` if it gives none."""
+    def __call__(self, **params: object) -> float | tuple[float, float]:
+        """The last number that the program prints on stdout; `ProgramFailed` if it gives none.
+
+        With `std`, the last two: the value and the standard deviation of its noise.
+        """
         command = self.template.fill(params)
         try:
             # Files, not pipes: a helper that outlives the program must not keep us waiting.
@@ -190,7 +199,9 @@ class Program:
             error.command = tuple(command)
             raise
 
-    def _value(self, command: list[str], out: IO[bytes], err: IO[bytes]) -> float:
+    def _value(
+        self, command: list[str], out: IO[bytes], err: IO[bytes]
+    ) -> float | tuple[float, float]:
         process = self._start(command, out, err)
         try:
             end = self._wait(process)
@@ -206,7 +217,7 @@ class Program:
             raise ProgramFailed(f"timed out after {self.timeout:g} s")
         if end.code != 0:
             raise ProgramFailed(f"{_ending(end.code)}{_last_words(err, out)}")
-        return last_number(_tail(out))
+        return last_pair(_tail(out)) if self.std else last_number(_tail(out))
 
     def stop(self) -> None:
         """End all that is running, and start nothing more."""
@@ -281,14 +292,39 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
 
 def last_number(text: str) -> float:
     """The last number in what a program printed; `ProgramFailed` if there is none to use."""
+    number = _numbers(text)[-1]
+    value = float(number)
+    if not math.isfinite(value):
+        raise ProgramFailed(f"the last number it printed is {number}")
+    return value
+
+
+def last_pair(text: str) -> tuple[float, float]:
+    """The last two numbers: a value, and the standard deviation of its noise."""
+    numbers = _numbers(text)
+    if len(numbers) == 1:
+        raise ProgramFailed(
+            f"printed one number, {numbers[0]}, but --std needs two: the value, then its standard "
+            "deviation"
+        )
+    value, std = map(float, numbers[-2:])
+    if not math.isfinite(value):
+        raise ProgramFailed(f"the last number but one it printed, its value, is {numbers[-2]}")
+    if not 0.0 <= std < math.inf:
+        raise ProgramFailed(
+            f"the last number it printed, the standard deviation of its value, is {numbers[-1]}, "
+            "but must be a finite number of 0 or more"
+        )
+    return value, std
+
+
+def _numbers(text: str) -> list[str]:
+    """The numbers in what a program printed, at least one."""
     numbers = _NUMBER.findall(text.replace("\N{MINUS SIGN}", "-"))
     if not numbers:
         line = _last_line(text)
         raise ProgramFailed(f"printed no number, but {line}" if line else "printed nothing")
-    value = float(numbers[-1])
-    if not math.isfinite(value):
-        raise ProgramFailed(f"the last number it printed is {numbers[-1]}")
-    return value
+    return numbers
 
 
 def _tail(stream: IO[bytes]) -> str:

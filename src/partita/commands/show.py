@@ -51,6 +51,7 @@ def _as_text(shown: dict[str, Any]) -> str:
     lines = [
         f"{shown['study']}: {shown['direction']}, {shown['policy']}",
         ", ".join(states),
+        *_noise(shown),
         "",
         *(f"  {line}" for line in shown["space"]),
     ]
@@ -75,6 +76,16 @@ def _as_text(shown: dict[str, Any]) -> str:
         low, high = (", ".join(f"{v:.4g}" for v in cell[k]) for k in ("lower", "upper"))
         lines.append(f"  [{low}] to [{high}], {cell['evaluations']:,}")
     return "\n".join([*lines, ""])
+
+
+def _noise(shown: dict[str, Any]) -> list[str]:
+    """Of how many values the noise is known, in a line; none if of none."""
+    known = shown["known_noise"]
+    if known is None:
+        return []
+    least, greatest = known["least"], known["greatest"]
+    size = f"{least:.4g}" if least == greatest else f"{least:.4g} to {greatest:.4g}"
+    return [f"noise known of {known['values']:,} of them: standard deviation {size}"]
 
 
 def _value(row: dict[str, Any]) -> str:

@@ -36,6 +36,7 @@ def summary(study: Study) -> dict[str, Any]:
         "pending": study.n_pending,
         "failed": study.n_failed - expired,
         "expired": expired,
+        "known_noise": _known_noise(study),
     }
     parts |= dict.fromkeys(("params", "value", "lower", "upper", "certificate"))
     if told:
@@ -51,6 +52,15 @@ def summary(study: Study) -> dict[str, Any]:
     parts["waiting"] = _waiting(study)
     parts["cells"] = _cells(study)
     return {name: finite(part) for name, part in parts.items()}
+
+
+def _known_noise(study: Study) -> dict[str, Any] | None:
+    """Of how many values the noise is known, and its least and greatest standard deviation."""
+    stds = study.trials.finished.stds
+    known = stds[~np.isnan(stds)]
+    if not len(known):
+        return None
+    return {"values": len(known), "least": float(known.min()), "greatest": float(known.max())}
 
 
 def as_result(study: Study) -> Result:

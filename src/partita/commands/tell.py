@@ -14,20 +14,54 @@ from .shared import add_study_command, guarded, opened
 def add_parser(commands: Any) -> None:
     """Add the command to those of a parser, as `add_subparsers` returned them."""
     parser = add_study_command(commands, "tell", "the value of a trial", run)
-    parser.add_argument("number", type=int, help="of the trial, as ask printed it")
+    parser.usage = "partita tell [-h] FILE NUMBER VALUE [--std S]"
+    parser.add_argument(
+        "number", type=int, metavar="NUMBER", help="of the trial, as ask printed it"
+    )
     # What remains: numbers such as -1e-5 look like options to argparse.
     parser.add_argument("value", nargs=argparse.REMAINDER, metavar="VALUE", help="a number")
+    parser.add_argument(
+        "--std", metavar="S", help="standard deviation of this value's noise, if known; 0: exact"
+    )
 
 
 @guarded
 def run(options: argparse.Namespace) -> int:
-    """Tell the study a value."""
+    """Tell the study a value, and its noise if that is known."""
+    words, std = _split(options.value, options.std)
     try:
-        (word,) = options.value
+        (word,) = words
         value = float(word)
     except ValueError:
         given = shlex.join(options.value) or "nothing"
-        raise InvalidInput(f"tell {options.number}: {given} was given, give one number") from None
+        raise InvalidInput(
+            f"tell {options.number}: {given} was given, give one number, and --std S behind it if "
+            "its noise is known"
+        ) from None
     with opened(options) as study:
-        study.tell(options.number, value)
+        study.tell(options.number, value, None if std is None else _std(std))
     return 0
+
+
+def _split(words: list[str], std: str | None) -> tuple[list[str], str | None]:
+    """What stands behind the number of the trial, and the word of --std, wherever it stands."""
+    rest: list[str] = []
+    left = iter(words)
+    for word in left:
+        name, equals, text = word.partition("=")
+        if name != "--std":
+            rest.append(word)
+            continue
+        given = text if equals else next(left, "")
+        if std is not None:
+            raise InvalidInput(f"--std {given}: --std {std} was given already. Give it once")
+        std = given
+    return rest, std
+
+
+def _std(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        given = text or "nothing"
+        raise InvalidInput(f"--std: {given} was given, give one number of 0 or more") from None

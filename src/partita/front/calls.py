@@ -46,7 +46,9 @@ def maximize(
     Parameters
     ----------
     f
-        Called with keywords if the space is a dict of names, else with an array; returns a number.
+        Called with keywords if the space is a dict of names, else with an array. It returns a
+        number, or `(value, std)` if it knows the standard deviation of that value's noise: 0 means
+        exact, None not known.
     space
         A list of (low, high) pairs, or a dict of named parameters: `(low, high)`, with "log",
         "int" or a step if need be, a list of choices, or `bool`. See `partita.space.as_space`.
@@ -60,7 +62,7 @@ def maximize(
         by more. It is looked at after every evaluation up to 40, then after 2.5 % more each time.
     callback
         Called after each value with an `Evaluation` (number, params, value, n_evals, seconds,
-        optimizer); the run ends if it returns True or raises StopIteration.
+        optimizer, std); the run ends if it returns True or raises StopIteration.
     x0
         Where to begin: parameters as f gets them (a dict, or an array), such as those in use today,
         or a list of several. They are evaluated first; of a study that is resumed, those that have
@@ -101,12 +103,12 @@ def maximize(
 
     Notes
     -----
-    An evaluation that raises, or returns anything but a finite number (None, NaN, words, an array
-    of several), has failed: it is counted in `nfail`, not in `nfev`, and the run goes on. Near
-    points that failed others are evaluated instead, see `partita.optimize.failures`. If the first
-    twenty all fail, or none has a value when the time is up, `EvaluationFailed` is raised; if more
-    than 100 fail, and than ten times those that succeed, the run ends with what it has. So it does
-    at Ctrl-C, or when a pool of processes breaks.
+    An evaluation that raises, or returns anything but a finite number or a pair `(value, std)`
+    (None, NaN, words, an array of several, a negative std), has failed: it is counted in `nfail`,
+    not in `nfev`, and the run goes on. Near points that failed others are evaluated instead, see
+    `partita.optimize.failures`. If the first twenty all fail, or none has a value when the time is
+    up, `EvaluationFailed` is raised; if more than 100 fail, and than ten times those that succeed,
+    the run ends with what it has. So it does at Ctrl-C, or when a pool of processes breaks.
     Bounds and certificate are of the function where it can be evaluated, and know nothing of
     failures: give `feasible` where they are known beforehand.
     """

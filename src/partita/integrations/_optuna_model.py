@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,6 +20,8 @@ from partita.optimize.optimizer import Optimizer, Suggestion, Trial
 from partita.space import Space
 
 from ._optuna_space import PROPOSAL, SearchSpace, Translation
+
+_LOGGER = logging.getLogger(__name__)
 
 #: Values beyond this are no measurements: see `Model._told_as`.
 LARGEST = 1e100
@@ -73,6 +76,8 @@ class Model:
         As `Optimizer` takes them.
     pruned
         Whether the last value that a pruned trial reported counts as its value.
+    std_attr
+        The user attribute that holds the standard deviation of a trial's noise; None for no such.
     """
 
     def __init__(
@@ -83,6 +88,7 @@ class Model:
         seed: int,
         settings: Settings,
         pruned: bool,
+        std_attr: str | None = None,
     ) -> None:
         self.translation = Translation(search_space)
         self.optimizer = settings.optimizer(self.translation.space, direction, seed)
@@ -93,6 +99,7 @@ class Model:
         self._failed: set[tuple[Any, ...]] = set()
         self._planned: int | None = settings.n_evals
         self._lowest, self._highest = math.inf, -math.inf
+        self._std_attr, self._std_warned = std_attr, False
 
     def propose(self, number: int) -> dict[str, Any] | None:
         """Values for a trial, in the internal form; None to sample it at random.
@@ -126,15 +133,16 @@ class Model:
         if point is None:
             return
         value = self._told_as(trial.value) if trial.state in self._counts else None
+        std = self._std_of(trial) if value is not None and value == trial.value else None
         if pending is not None and value is not None:
-            self.optimizer.tell(pending.trial, value)
+            self.optimizer.tell(pending.trial, value, std)
             self._failures.succeeded(point)
             return
         with suppress(InvalidInput):  # fixed by the user, outside the search space
             if value is None:
                 self._fail(point, pending)
             else:
-                self.optimizer.add(point, value)
+                self.optimizer.add(point, value, std)
                 self._failures.succeeded(point)
 
     @property
@@ -161,6 +169,28 @@ class Model:
     def _expect(self, number: int, point: dict[str, Any]) -> None:
         with suppress(InvalidInput):  # fixed by the user, outside the search space
             self._pending[number] = _Pending(self.optimizer.expect(point), point)
+
+    def _std_of(self, trial: Any) -> float | None:
+        """The noise of a trial's value; None if it is not known, or cannot be used.
+
+        A study goes on whatever its attributes hold: the value counts without, and a warning says
+        so, the first time.
+        """
+        given = None if self._std_attr is None else trial.user_attrs.get(self._std_attr)
+        try:
+            return self.optimizer.std_of(given, "tell")
+        except InvalidInput as error:
+            if not self._std_warned:
+                _LOGGER.warning(
+                    "Trial %d has the user attribute %r, which cannot be used: %s. Its value is "
+                    "told without, as are others like it, with no further warning. If the "
+                    "attribute means something else, give PartitaSampler another std_attr or None.",
+                    trial.number,
+                    self._std_attr,
+                    error,
+                )
+            self._std_warned = True
+            return None
 
     def _told_as(self, value: float | None) -> float | None:
         """The value to tell; None if there is none.

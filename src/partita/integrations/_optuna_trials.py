@@ -25,6 +25,7 @@ class Ended:
     params: dict[str, Any]
     distributions: dict[str, Any]
     system_attrs: dict[str, Any]
+    user_attrs: dict[str, Any]
     state: TrialState
     value: float | None
 

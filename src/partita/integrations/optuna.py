@@ -53,6 +53,9 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
     ended, never all of them. A proposal is stored with its trial, so that the other workers count
     it as pending before the objective has asked for a single parameter.
 
+    Where the objective knows the noise of its value, `trial.set_user_attr("std", ...)` says so: its
+    standard deviation, 0 for an exact value. Trials of other samplers may have it, too.
+
     A trial that is pruned counts with the last value it reported. One that fails, or is pruned
     without a value, tells nothing, but where trials failed others are hardly ever proposed, the
     less the more there are. See docs/optuna.md.
@@ -70,6 +73,9 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         `RandomSampler` by default.
     consider_pruned_trials : bool
         Whether pruned trials count with their values. If not, they are as failed ones.
+    std_attr : str, optional
+        The user attribute of a trial that holds the standard deviation of its value's noise. None
+        to take no notice of any.
     store_proposals : bool
         Whether to store a proposal with its trial, which is one more write to the storage. If not,
         other workers count a trial as pending once it has asked for all its parameters.
@@ -90,6 +96,7 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         policy: str | Callable[..., Any] | None = None,
         independent_sampler: BaseSampler | None = None,
         consider_pruned_trials: bool = True,
+        std_attr: str | None = "std",
         store_proposals: bool = True,
         warn_independent_sampling: bool = True,
     ) -> None:
@@ -101,6 +108,7 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         self._settings = Settings(assumptions, n_evals, policy)
         self._independent = independent_sampler
         self._pruned = check_flag("consider_pruned_trials", consider_pruned_trials)
+        self._std_attr = _check_attr(std_attr)
         self._store = check_flag("store_proposals", store_proposals)
         self._warn = check_flag("warn_independent_sampling", warn_independent_sampling)
         if self._given is not None:
@@ -190,6 +198,7 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
                     trial.params,
                     trial.distributions,
                     trial.system_attrs,
+                    trial.user_attrs,
                     state,
                     None if values is None else values[0],
                 )
@@ -282,6 +291,7 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
             seed=self._seed_from(number),
             settings=self._settings,
             pruned=self._pruned,
+            std_attr=self._std_attr,
         )
 
     def _plays(self, search_space: SearchSpace) -> bool:
@@ -343,6 +353,14 @@ def _check_single(study: Any) -> None:
             "the study has several objectives, and PartitaSampler plays one: use another sampler, "
             "or return one number that weighs them"
         )
+
+
+def _check_attr(name: object) -> str | None:
+    if name is not None and not isinstance(name, str):
+        raise InvalidInput(
+            f"std_attr={name!r}: give the name of a user attribute, or None to take no notice"
+        )
+    return name
 
 
 def _check_unconstrained(trial: Any) -> None:

@@ -1,7 +1,8 @@
-"""Evaluating the user's function, here or in a worker: what it returns is a number or a failure."""
+"""Evaluating the user's function, here or in a worker: it returns a number, or it has failed."""
 
 from __future__ import annotations
 
+import math
 import pickle
 import traceback
 from collections.abc import Callable, Sequence
@@ -9,23 +10,33 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .values import as_value
+from .values import Observation, as_observation
 
 #: The user's function: of an array, or of keywords.
 Function = Callable[..., Any]
 
 
 class Outcome(NamedTuple):
-    """A value, or why there is none."""
+    """A value, with the standard deviation of its noise if that is known, or why there is none."""
 
     value: float
     error: BaseException | None = None
+    std: float | None = None
 
 
-def evaluate(f: Function, params: Any) -> float:
-    """The value of f at parameters: keywords for a dict, else a copy of the array."""
+def evaluate(f: Function, params: Any) -> Observation:
+    """What f returns at parameters: keywords for a dict, else a copy of the array."""
     result = f(**params) if isinstance(params, dict) else f(np.array(params))
-    return as_value(result)
+    return as_observation(result)
+
+
+def outcome_of(f: Function, params: Any) -> Outcome:
+    """How an evaluation ends, whatever the user's function raises."""
+    try:
+        seen = evaluate(f, params)
+    except Exception as error:
+        return Outcome(math.nan, error)
+    return Outcome(seen.value, std=seen.std)
 
 
 def evaluate_all(f: Function, tasks: Sequence[tuple[int, Any]]) -> list[Outcome]:
@@ -37,10 +48,10 @@ def evaluate_all(f: Function, tasks: Sequence[tuple[int, Any]]) -> list[Outcome]
     """
     outcomes = []
     for _, params in tasks:
-        try:
-            outcomes.append(Outcome(evaluate(f, params)))
-        except Exception as error:  # whatever the user's function raises
-            outcomes.append(Outcome(float("nan"), _portable(error)))
+        outcome = outcome_of(f, params)
+        if isinstance(outcome.error, Exception):
+            outcome = outcome._replace(error=_portable(outcome.error))
+        outcomes.append(outcome)
     return outcomes
 
 

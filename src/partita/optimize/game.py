@@ -10,7 +10,7 @@ from contextlib import suppress
 import numpy as np
 
 from partita._types import FloatArray, Prediction, Recommendation
-from partita.errors import NotPending
+from partita.errors import InvalidInput, NotPending
 from partita.policies import optional
 from partita.policies.base import Policy
 
@@ -20,8 +20,8 @@ from .trials import FAILED, FINISHED, Ledger
 class Game:
     """What is played: trials by their numbers, points (D,), values in the user's direction.
 
-    Numbers, points and values are taken as they are. `Optimizer` and `Study` check what users give
-    them, once.
+    Numbers, points, values and their noise are taken as they are. `Optimizer` and `Study` check
+    what users give them, once.
 
     Attributes
     ----------
@@ -44,10 +44,10 @@ class Game:
         optional.expect(self.policy, unit)
         return self.ledger.append(unit)
 
-    def tell(self, number: int, value: float) -> None:
+    def tell(self, number: int, value: float, std: float | None = None) -> None:
         """End a trial with a value; one that was given up, too, since policies take any point."""
-        self.policy.tell(self.ledger.unit(number), self._sign * value)
-        self.ledger.settle(number, FINISHED, value)
+        self._learn(self.ledger.unit(number), value, std)
+        self.ledger.settle(number, FINISHED, value, std)
 
     def cancel(self, number: int) -> None:
         """Give up a pending trial."""
@@ -55,12 +55,32 @@ class Game:
             self.policy.cancel(self.ledger.unit(number))
         self.ledger.settle(number, FAILED)
 
-    def add(self, unit: FloatArray, value: float) -> int:
+    def add(self, unit: FloatArray, value: float, std: float | None = None) -> int:
         """Take in a value known from elsewhere, as a trial of its own."""
-        self.policy.tell(unit, self._sign * value)
+        self._learn(unit, value, std)
         number = self.ledger.append(unit)
-        self.ledger.settle(number, FINISHED, value)
+        self.ledger.settle(number, FINISHED, value, std)
         return number
+
+    @property
+    def takes_std(self) -> bool:
+        """Whether the policy uses the noise of single values, where that is known."""
+        return bool(getattr(self.policy, "takes_std", False))
+
+    def check_takes_std(self, std: float, verb: str) -> None:
+        """Refuse the noise of a value if the policy has no use for it; `verb` is for the error."""
+        if not self.takes_std:
+            raise InvalidInput(
+                f"{verb}(..., std={std!r}): {type(self.policy).__name__} has no use for the noise "
+                "of single values. Leave std out, or use CalibratedUCB, the usual policy"
+            )
+
+    def _learn(self, unit: FloatArray, value: float, std: float | None) -> None:
+        """Tell the policy; one of the user's own need not know the word std."""
+        if std is None:
+            self.policy.tell(unit, self._sign * value)
+        else:
+            self.policy.tell(unit, self._sign * value, std=std)
 
     def move(self, number: int, unit: FloatArray) -> None:
         """Put a pending trial at another point than the policy chose."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from partita.errors import EvaluationFailed, InvalidInput, Settled
 
-from .evaluate import Function, Outcome, evaluate
+from .evaluate import Function, Outcome, outcome_of
 from .failures import MOST_HELD, Failures
 from .interrupts import Interrupts
 from .meter import Meter
@@ -39,7 +39,10 @@ CERTIFICATE_EVERY = 40
 
 
 class Evaluation(NamedTuple):
-    """What a callback is given: an evaluation that has just been told, and the optimizer."""
+    """What a callback is given: an evaluation that has just been told, and the optimizer.
+
+    `std` is the standard deviation of the value's noise, None if the function did not return it.
+    """
 
     number: int
     params: Any
@@ -47,6 +50,7 @@ class Evaluation(NamedTuple):
     n_evals: int
     seconds: float
     optimizer: Player
+    std: float | None = None
 
 
 Callback = Callable[[Evaluation], object]
@@ -105,6 +109,8 @@ class Run:
         #: A study that is resumed has values already, and may get some from other processes.
         self.n_told = player.n_told
         self.n_failed = 0
+        #: Whether this run has told a value of its own.
+        self._learned_any = False
         self.errors: list[BaseException] = []
         self.failed_params: list[Any] = []
         self.checkpoints: list[Checkpoint] = []
@@ -147,19 +153,33 @@ class Run:
             counts = error is None
             if error is None:
                 try:
-                    self.player.tell(trial, outcome.value)
+                    self.player.tell(trial, outcome.value, outcome.std)
                 except Settled:
                     self._overtaken(trial, outcome.value)
                     counts = False
                 except InvalidInput as refused:  # a policy of the user's own may refuse numbers
+                    self._check_takes_std(outcome)
                     error = refused
                 else:
                     self._learned(trial)
         if error is not None:
             return self._failed(trial, error)
-        if counts and self._callback is not None and self._called_off(trial, outcome.value):
+        if counts and self._callback is not None and self._called_off(trial, outcome):
             return Stop(CALLBACK, True, "The callback ended the run.")
         return self.all_made() or self.certified() or self.time_up()
+
+    def _check_takes_std(self, outcome: Outcome) -> None:
+        """End a run whose function returns what its policy never takes, before it costs more.
+
+        Not one that has learned something: that goes on, and counts a failure.
+        """
+        policy = self.player.policy
+        if outcome.std is None or self._learned_any or getattr(policy, "takes_std", False):
+            return
+        raise InvalidInput(
+            f"the function returned (value, std), but {type(policy).__name__} has no use for the "
+            "noise of single values: return the value alone, or use CalibratedUCB, the usual policy"
+        )
 
     def _overtaken(self, trial: Trial, value: float) -> None:
         """Leave a trial alone that somebody else told or cancelled while it was evaluated here."""
@@ -176,6 +196,7 @@ class Run:
     def _learned(self, trial: Trial) -> None:
         del self.pending[trial.number]
         self.n_told = self.player.n_told
+        self._learned_any = True
         self._failures.succeeded(trial.params)
         if self.n_told >= self._next_checkpoint:
             self.checkpoint()
@@ -209,9 +230,17 @@ class Run:
             return Stop(TIME_UP, True, "The time is up.")
         return None
 
-    def _called_off(self, trial: Trial, value: float) -> bool:
+    def _called_off(self, trial: Trial, outcome: Outcome) -> bool:
         assert self._callback is not None
-        now = Evaluation(trial.number, trial.params, value, self.n_told, self.seconds, self.shown)
+        now = Evaluation(
+            trial.number,
+            trial.params,
+            outcome.value,
+            self.n_told,
+            self.seconds,
+            self.shown,
+            outcome.std,
+        )
         try:
             answer = self._callback(now)
         except StopIteration:  # SciPy's way to stop
@@ -284,11 +313,7 @@ def one_at_a_time(run: Run, f: Function) -> Stop:
     """Evaluate here, in this thread."""
     while True:
         trial = run.ask()
-        try:
-            outcome = Outcome(evaluate(f, trial.params))
-        except Exception as error:  # whatever the user's function raises
-            outcome = Outcome(math.nan, error)
-        ended = run.settle(trial, outcome)
+        ended = run.settle(trial, outcome_of(f, trial.params))
         if ended is not None:
             return ended
 

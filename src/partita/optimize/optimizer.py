@@ -21,7 +21,7 @@ from partita.space import Space, as_space
 from .game import Game
 from .making import check_lengthscales, domain_of, make_policy
 from .trials import FAILED, FINISHED, PENDING, Trials
-from .values import as_value
+from .values import as_std, as_value
 
 #: Rounding that is forgiven in a coordinate of the unit cube.
 SAME_POINT = 1e-9
@@ -127,12 +127,14 @@ class Optimizer:
         """
         return self.trial(self.game.expect(self.point_of(params, "expect")))
 
-    def tell(self, trial: Trial | int, value: Any) -> None:
+    def tell(self, trial: Trial | int, value: Any, std: float | None = None) -> None:
         """Report the value of a trial, given itself or its number.
 
+        `std` is the standard deviation of this value's noise, if that is known: 0 means exact.
         Nothing changes when the call is refused.
         """
-        self.game.tell(self.number_of(trial, "tell"), as_value(value))
+        number = self.number_of(trial, "tell")
+        self.game.tell(number, as_value(value), self.std_of(std, "tell"))
 
     def cancel(self, trial: Trial | int) -> None:
         """Give up a trial, whose evaluation failed or was dropped. It counts as failed.
@@ -141,10 +143,13 @@ class Optimizer:
         """
         self.game.cancel(self.number_of(trial, "cancel"))
 
-    def add(self, params: Any, value: Any) -> int:
-        """Report a value known from elsewhere, at any time, and get the number of its trial."""
-        told = as_value(value)
-        return self.game.add(self.point_of(params, "add"), told)
+    def add(self, params: Any, value: Any, std: float | None = None) -> int:
+        """Report a value known from elsewhere, at any time, and get the number of its trial.
+
+        `std` is as for `tell`.
+        """
+        told, noise = as_value(value), self.std_of(std, "add")
+        return self.game.add(self.point_of(params, "add"), told, noise)
 
     # -- what runs and studies need besides ------------------------------------------------------
 
@@ -171,6 +176,13 @@ class Optimizer:
                 "widen the constraint"
             )
         return unit
+
+    def std_of(self, std: Any, verb: str) -> float | None:
+        """The noise of a value, checked, that the policy has a use for; `verb` is for the error."""
+        number = as_std(std)
+        if number is not None:
+            self.game.check_takes_std(number, verb)
+        return number
 
     def number_of(self, trial: Trial | int, verb: str, also: Container[int] = ()) -> int:
         """The number of a trial that is pending, or one of `also`; `verb` is for the error."""

@@ -56,8 +56,8 @@ class Player(Protocol):
     def expect(self, params: Any) -> Trial:
         """A trial at parameters that were chosen elsewhere."""
 
-    def tell(self, trial: Trial, value: Any) -> None:
-        """Report the value of a trial."""
+    def tell(self, trial: Trial, value: Any, std: float | None = None) -> None:
+        """Report the value of a trial, and the standard deviation of its noise if it is known."""
 
     def cancel(self, trial: Trial) -> None:
         """Give up a trial."""

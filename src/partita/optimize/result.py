@@ -40,7 +40,7 @@ class History:
     Attributes
     ----------
     trials
-        Evaluations that gave a value, a sequence of records (number, params, value, state).
+        Evaluations that gave a value, a sequence of records (number, params, value, state, std).
     evaluations
         Numbers of evaluations at the checkpoints, about a quarter more from one to the next, (c,).
     failed_params
@@ -77,6 +77,11 @@ class History:
     def values(self) -> FloatArray:
         """What it returned, (n,)."""
         return self.trials.values
+
+    @property
+    def stds(self) -> FloatArray:
+        """The standard deviation of each value's noise that it returned besides, or NaN, (n,)."""
+        return self.trials.stds
 
     def __len__(self) -> int:
         return len(self.trials)

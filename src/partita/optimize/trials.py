@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,14 +18,17 @@ PENDING: Final = 0
 FINISHED: Final = 1
 FAILED: Final = 2
 STATES = ("pending", "finished", "failed")
+#: Arrays of a ledger, in the order in which a table has them.
+_COLUMNS = ("_units", "_values", "_states", "_stds")
 
 
 class Ledger:
-    """Points (n, D) of the unit cube, values and states of trials, numbered from 0."""
+    """Points (n, D) of the unit cube, values, their noise and states of trials, from number 0."""
 
     def __init__(self, dim: int) -> None:
         self._units = np.empty((16, dim))
         self._values = np.full(16, np.nan)
+        self._stds = np.full(16, np.nan)
         self._states = np.zeros(16, dtype=np.int8)
         self._n = 0
         #: How many trials are in each state.
@@ -39,6 +43,7 @@ class Ledger:
         if number == len(self._states):
             self._units = np.concatenate([self._units, np.empty_like(self._units)])
             self._values = np.concatenate([self._values, np.full(number, np.nan)])
+            self._stds = np.concatenate([self._stds, np.full(number, np.nan)])
             self._states = np.concatenate([self._states, np.zeros_like(self._states)])
         self._units[number] = unit
         self._states[number] = PENDING
@@ -46,12 +51,15 @@ class Ledger:
         self._n = number + 1
         return number
 
-    def settle(self, number: int, state: int, value: float = float("nan")) -> None:
-        """Give a trial its end state and value."""
+    def settle(
+        self, number: int, state: int, value: float = math.nan, std: float | None = None
+    ) -> None:
+        """Give a trial its end state, its value and the standard deviation of that, if known."""
         self.counts[self._states[number]] -= 1
         self.counts[state] += 1
         self._states[number] = state
         self._values[number] = value
+        self._stds[number] = math.nan if std is None else std
 
     def move(self, number: int, unit: FloatArray) -> None:
         """Put a trial at another point (D,)."""
@@ -74,13 +82,13 @@ class Ledger:
     def table(self, space: Space) -> Trials:
         """A copy of the record to read."""
         n = self._n
-        columns = (self._units[:n].copy(), self._values[:n].copy(), self._states[:n].copy())
+        columns = [getattr(self, name)[:n].copy() for name in _COLUMNS]
         return Trials(space, np.arange(n), *columns)
 
     def __getstate__(self) -> dict[str, Any]:
         """The part of the arrays that is used."""
         n = max(self._n, 1)
-        cut = {name: getattr(self, name)[:n] for name in ("_units", "_values", "_states")}
+        cut = {name: getattr(self, name)[:n] for name in _COLUMNS}
         return {**self.__dict__, **cut}
 
 
@@ -96,12 +104,15 @@ class Record(NamedTuple):
         As told; None if the trial is pending or failed.
     state
         "pending", "finished" or "failed".
+    std
+        The standard deviation of the value's noise, as told; None if it is not known.
     """
 
     number: int
     params: Any
     value: float | None
     state: str
+    std: float | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,7 +120,7 @@ class Trials(Sequence[Record]):
     """Trials as they stood when this table was made: a sequence of records, and arrays.
 
     `trials[0]`, `trials[-1]` and a loop over `trials` give a `Record` (number, params, value,
-    state); `trials[10:20]` is another table. Places count from 0 in every table.
+    state, std); `trials[10:20]` is another table. Places count from 0 in every table.
 
     Attributes
     ----------
@@ -122,6 +133,8 @@ class Trials(Sequence[Record]):
         As told, in the user's direction; NaN for those pending or failed. (n,)
     codes
         States as numbers: 0 pending, 1 finished, 2 failed. (n,)
+    stds
+        Standard deviations of the values' noise, as told; NaN where it is not known. (n,)
     """
 
     space: Space
@@ -129,6 +142,7 @@ class Trials(Sequence[Record]):
     units: FloatArray
     values: FloatArray
     codes: npt.NDArray[np.int8]
+    stds: FloatArray
 
     @overload
     def __getitem__(self, place: int) -> Record: ...
@@ -138,12 +152,13 @@ class Trials(Sequence[Record]):
         if isinstance(place, slice):
             return self._rows(place)
         place = operator.index(place)
-        code = int(self.codes[place])
+        code, std = int(self.codes[place]), float(self.stds[place])
         return Record(
             int(self.numbers[place]),
             self.space.decode(self.units[place]),
             float(self.values[place]) if code == FINISHED else None,
             STATES[code],
+            None if math.isnan(std) else std,
         )
 
     def __len__(self) -> int:
@@ -184,6 +199,7 @@ class Trials(Sequence[Record]):
             self.units[which],
             self.values[which],
             self.codes[which],
+            self.stds[which],
         )
 
     def __repr__(self) -> str:

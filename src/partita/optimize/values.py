@@ -1,9 +1,9 @@
-"""What users' functions return, as numbers."""
+"""What users' functions return, as numbers: a value, and its noise where that is known."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,11 +12,47 @@ from partita.policies.base import LARGEST_VALUE
 
 #: These have a `__float__`, some of them, but are no numbers to optimise.
 _NO_NUMBERS = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
+#: What a function may return besides a number, for messages.
+_PAIR = ", or a tuple (value, std) where the noise of the value is known"
 
 
-def as_value(value: Any) -> float:
-    """A value as a float; an array of one number is a number, too."""
-    number = value if type(value) is float else _as_float(value)
+class Observation(NamedTuple):
+    """A value, and the standard deviation of its noise: 0 if it is exact, None if not known."""
+
+    value: float
+    std: float | None = None
+
+
+def as_observation(result: Any) -> Observation:
+    """What a function returned: a number, or a tuple of a number and its standard deviation."""
+    if isinstance(result, tuple) and len(result) == 2:
+        value, std = result
+        return Observation(as_value(value), as_std(std))
+    return Observation(as_value(result, also=_PAIR))
+
+
+def as_std(std: Any) -> float | None:
+    """The standard deviation of a value's noise as a float; None, if it is not known, as it is."""
+    if std is None:
+        return None
+    try:
+        number = std if type(std) is float else _as_float(std)
+    except InvalidInput:
+        number = math.nan
+    if not 0.0 <= number <= LARGEST_VALUE or isinstance(std, bool | np.bool_):
+        raise InvalidInput(
+            f"std={std!r}: give the standard deviation of the value's noise, one finite number of "
+            "0 (exact) or more, or leave it out if it is not known"
+        )
+    return number
+
+
+def as_value(value: Any, also: str = "") -> float:
+    """A value as a float; an array of one number is a number, too.
+
+    `also` is what could be given besides, for the error.
+    """
+    number = value if type(value) is float else _as_float(value, also)
     if not math.isfinite(number):
         raise InvalidInput(
             f"the value is {number}: give a finite number, or cancel the trial if its evaluation "
@@ -30,12 +66,12 @@ def as_value(value: Any) -> float:
     return number
 
 
-def _as_float(value: Any) -> float:
+def _as_float(value: Any, also: str = "") -> float:
     if isinstance(value, np.ndarray):
         if value.size != 1 or value.dtype.kind not in "biuf" or np.ma.is_masked(value):
             raise InvalidInput(
                 f"the value is an array of shape {value.shape} and type {value.dtype}: give one "
-                "number"
+                f"number{also}"
             )
         return float(value.item())
     if hasattr(value, "__float__") and not isinstance(value, _NO_NUMBERS):
@@ -46,6 +82,6 @@ def _as_float(value: Any) -> float:
         except Exception:  # an object of the user's, such as a tensor of several numbers
             pass
     raise InvalidInput(
-        f"the value is {value!r}: give one number; if the evaluation failed, cancel the trial, or "
-        "let the function raise"
+        f"the value is {value!r}: give one number{also}; if the evaluation failed, cancel the "
+        "trial, or let the function raise"
     )

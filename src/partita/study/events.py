@@ -51,6 +51,8 @@ class Event(NamedTuple):
         Of an event that begins a trial: the point of the unit cube, little-endian doubles.
     owner
         Of an ask, expect or adopt: the run that evaluates the trial, if one does.
+    std
+        Of a tell or add: the standard deviation of the value's noise, if it is known.
     """
 
     seq: int
@@ -61,3 +63,4 @@ class Event(NamedTuple):
     params: str | None = None
     point: bytes | None = None
     owner: int | None = None
+    std: float | None = None

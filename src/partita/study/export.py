@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from partita._optional import require
+from partita._types import FloatArray
 from partita.errors import InvalidInput
 
 from .events import BEGINNINGS, ENDINGS, Kind
@@ -23,10 +24,11 @@ SUFFIXES = (".csv", ".parquet")
 
 
 def columns(study: Study) -> dict[str, list[Any]]:
-    """The trials, a column each: number, state, value, asked, ended, and the parameters.
+    """The trials, a column each: number, state, value, std, asked, ended, and the parameters.
 
-    Times are of UTC. Parameters that are called like one of the first five have `param_` before
-    their name; those of an array are x0, x1, …
+    Times are of UTC. There is no std, the standard deviation of a value's noise, if it is not known
+    of any value. Parameters that are called like one of the first six have `param_` before their
+    name; those of an array are x0, x1, …
     """
     trials, expired = study.trials, set(study.expired)
     numbers = trials.numbers.tolist()
@@ -34,7 +36,8 @@ def columns(study: Study) -> dict[str, list[Any]]:
     table: dict[str, list[Any]] = {
         "number": numbers,
         "state": states,
-        "value": [None if np.isnan(v) else v for v in trials.values.tolist()],
+        "value": _known(trials.values),
+        "std": _known(trials.stds),
         "asked": _times(study, BEGINNINGS, numbers),
         "ended": _times(study, ENDINGS, numbers),
     }
@@ -46,7 +49,14 @@ def columns(study: Study) -> dict[str, list[Any]]:
     else:
         for i, column in enumerate(params.T.tolist()):
             table[f"x{i}"] = column
+    if np.isnan(trials.stds).all():
+        del table["std"]
     return table
+
+
+def _known(numbers: FloatArray) -> list[float | None]:
+    """Numbers (n,), with None for NaN."""
+    return [None if np.isnan(number) else number for number in numbers.tolist()]
 
 
 def _times(study: Study, kinds: Sequence[Kind], numbers: list[int]) -> list[datetime | None]:

@@ -26,8 +26,8 @@ from partita.errors import VersionMismatch
 
 #: Marks the file as a study of Partita's: "Part" in ASCII.
 APPLICATION = 0x50617274
-#: The format of new files.
-FORMAT = 1
+#: The format of new files. 1: Partita 0.1; 2: events have `std`.
+FORMAT = 2
 
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -39,7 +39,8 @@ CREATE TABLE events (
     value REAL,
     params TEXT,
     point BLOB,
-    owner INTEGER
+    owner INTEGER,
+    std REAL
 );
 CREATE TABLE owners (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
 CREATE TABLE progress (
@@ -56,9 +57,15 @@ CREATE TABLE snapshot (
 );
 """
 
+
+def _add_std(db: sqlite3.Connection) -> None:
+    """Values may have a known noise; of those that are there it is not known."""
+    db.execute("ALTER TABLE events ADD COLUMN std REAL")
+
+
 #: By the number of a format: what makes its tables those of the next, in a transaction that is
 #: under way and is committed by the caller.
-UPGRADES: Mapping[int, Callable[[sqlite3.Connection], None]] = {}
+UPGRADES: Mapping[int, Callable[[sqlite3.Connection], None]] = {1: _add_std}
 
 
 def create(db: sqlite3.Connection, meta: Mapping[str, str]) -> None:

@@ -190,4 +190,4 @@ class Replica:
 
 
 def _insert(db: sqlite3.Connection, event: Event) -> None:
-    db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", event)
+    db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", event)

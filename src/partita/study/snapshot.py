@@ -28,7 +28,7 @@ from .state import State
 _log = logging.getLogger(__name__)
 
 #: Raised by one whenever what is in a snapshot changes.
-FORMAT = 2
+FORMAT = 3
 #: A snapshot is used by what wrote it only: a full replay is right for any other.
 WRITTEN_BY = (
     f"{FORMAT}.{STATE_VERSION} Partita {__version__} NumPy {np.__version__} "

@@ -20,7 +20,7 @@ from partita._types import FloatArray
 from partita.errors import InvalidInput, NumericalError, StudyError
 from partita.optimize.game import Game
 from partita.optimize.optimizer import Optimizer, Trial
-from partita.optimize.values import as_value
+from partita.optimize.values import Observation, as_std, as_value
 
 from .events import BEGINNINGS, Event, Kind
 
@@ -94,14 +94,15 @@ class State:
         """Begin a trial at a point (D,) chosen elsewhere."""
         return self._begun(Kind.EXPECT, self.game.expect(unit), time, owner=owner)
 
-    def add(self, unit: FloatArray, value: float, time: float) -> Begun:
+    def add(self, unit: FloatArray, seen: Observation, time: float) -> Begun:
         """Take in a value known from elsewhere."""
-        return self._begun(Kind.ADD, self.game.add(unit, value), time, value)
+        return self._begun(Kind.ADD, self.game.add(unit, *seen), time, seen)
 
-    def tell(self, number: int, value: float, time: float) -> Event:
+    def tell(self, number: int, seen: Observation, time: float) -> Event:
         """End a trial, pending or expired, with a value."""
-        self.game.tell(number, value)
-        return self._done(Event(self.seq + 1, Kind.TELL, number, time, value))
+        self.game.tell(number, *seen)
+        event = Event(self.seq + 1, Kind.TELL, number, time, seen.value, std=seen.std)
+        return self._done(event)
 
     def cancel(self, number: int, time: float) -> Event:
         """Give up a pending trial."""
@@ -122,12 +123,13 @@ class State:
         kind: Kind,
         number: int,
         time: float,
-        value: float | None = None,
+        seen: Observation | None = None,
         owner: int | None = None,
     ) -> Begun:
         trial, point = self.optimizer.trial(number), _as_bytes(self.game.ledger.unit(number))
         params = params_json(trial.params)
-        event = Event(self.seq + 1, kind, number, time, value, params, point, owner)
+        value, std = (None, None) if seen is None else seen
+        event = Event(self.seq + 1, kind, number, time, value, params, point, owner, std)
         return Begun(trial, self._done(event))
 
     def _done(self, event: Event) -> Event:
@@ -176,7 +178,7 @@ class State:
             self._replay_beginning(kind, number, _from_bytes(event.point), event)
         elif kind == Kind.TELL:
             self.optimizer.number_of(number, kind, also=self.expired)
-            self.game.tell(number, as_value(event.value))
+            self.game.tell(number, *self._seen(event))
         else:
             self.optimizer.number_of(number, kind)
             if kind != Kind.ADOPT:
@@ -189,7 +191,7 @@ class State:
             game.expect(unit)
         elif kind == Kind.ADD:
             self._check_allowed(number, unit)
-            game.add(unit, as_value(event.value))
+            game.add(unit, *self._seen(event))
         elif game.ledger.mark(game.ask()) != unit.tobytes():
             self._check_allowed(number, unit)
             game.move(number, unit)
@@ -200,6 +202,18 @@ class State:
                     number,
                 )
             self.differing += 1
+
+    def _seen(self, event: Event) -> Observation:
+        """The value of an event and its noise, which the policy given now must take."""
+        seen = Observation(as_value(event.value), as_std(event.std))
+        if seen.std is not None and not self.game.takes_std:
+            raise StudyError(
+                f"the value of trial {event.trial} was told with std={seen.std!r}, but "
+                f"{type(self.game.policy).__name__} has no use for the noise of single values: "
+                "give the policy that the study was made with, or, if the file was edited, restore "
+                "it from a copy"
+            )
+        return seen
 
     def _check_allowed(self, number: int, unit: FloatArray) -> None:
         """Refuse a point of the log that the constraint given now does not allow."""

@@ -233,10 +233,18 @@ class Store:
         """The log after an event, in order."""
         while True:
             rows = self.rows("SELECT * FROM events WHERE seq > ? ORDER BY seq LIMIT 5000", (after,))
+            if rows:  # by a newer Partita, perhaps, which has upgraded the file
+                self._check_format()
             yield from map(Event._make, rows)
             if len(rows) < 5000:
                 return
             after = rows[-1][0]
+
+    def _check_format(self) -> None:
+        """Refuse a file that another process has brought to a newer format."""
+        db = self._opened()
+        if not formats.is_current(db):
+            formats.check(db, self.path)
 
     @contextlib.contextmanager
     def transaction(self, size: int = 0) -> Iterator[sqlite3.Connection]:
@@ -273,8 +281,7 @@ class Store:
             self._begin(db)
             try:
                 self._check_place()
-                if not formats.is_current(db):  # upgraded by another process
-                    formats.check(db, self.path)
+                self._check_format()
                 yield db
                 db.execute("COMMIT")
             finally:

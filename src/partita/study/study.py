@@ -20,7 +20,7 @@ from partita.model.noise import Noise
 from partita.optimize.optimizer import Optimizer, Suggestion, Trial
 from partita.optimize.result import Checkpoint
 from partita.optimize.trials import Trials
-from partita.optimize.values import as_value
+from partita.optimize.values import Observation, as_value
 from partita.policies.base import Policy
 from partita.space import Space
 
@@ -173,14 +173,17 @@ class Study:
             change.log(begun.event)
         return begun.trial
 
-    def tell(self, trial: Trial | int, value: Any) -> None:
-        """Report the value of a trial, given itself or its number. One that expired is welcome."""
+    def tell(self, trial: Trial | int, value: Any, std: float | None = None) -> None:
+        """Report the value of a trial, given itself or its number. One that expired is welcome.
+
+        `std` is the standard deviation of this value's noise, if that is known: 0 means exact.
+        """
         with self._change() as change:
             state = change.state
             number = state.optimizer.number_of(trial, "tell", also=state.expired)
-            told = as_value(value)
+            seen = Observation(as_value(value), state.optimizer.std_of(std, "tell"))
             change.begin()
-            change.log(state.tell(number, told, time.time()))
+            change.log(state.tell(number, seen, time.time()))
 
     def cancel(self, trial: Trial | int) -> None:
         """Give up a trial, whose evaluation failed or was dropped. One that expired stays so."""
@@ -191,13 +194,17 @@ class Study:
                 change.begin()
                 change.log(state.cancel(number, time.time()))
 
-    def add(self, params: Any, value: Any) -> int:
-        """Report a value known from elsewhere, at any time, and get the number of its trial."""
+    def add(self, params: Any, value: Any, std: float | None = None) -> int:
+        """Report a value known from elsewhere, at any time, and get the number of its trial.
+
+        `std` is as for `tell`.
+        """
         with self._change() as change:
-            told = as_value(value)
-            unit = change.state.optimizer.point_of(params, "add")
+            optimizer = change.state.optimizer
+            seen = Observation(as_value(value), optimizer.std_of(std, "add"))
+            unit = optimizer.point_of(params, "add")
             change.begin()
-            begun = change.state.add(unit, told, time.time())
+            begun = change.state.add(unit, seen, time.time())
             change.log(begun.event)
         return begun.trial.number
 

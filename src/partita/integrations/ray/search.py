@@ -27,7 +27,7 @@ from .space import TuneSpace, from_config, from_space
 logger = logging.getLogger(__name__)
 
 #: The form of a saved searcher; raised by one whenever it changes. A newer one is refused.
-FORMAT = 3
+FORMAT = 4
 
 
 class PartitaSearch(Searcher):  # type: ignore[misc]
