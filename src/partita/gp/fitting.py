@@ -351,7 +351,7 @@ class _Posterior:
             value += 0.5 * float(away @ away)
             gradient[part] += away / spread
         gradient[~self._free] = 0.0
-        return value, gradient
+        return float(value), gradient
 
     def _priors(self) -> list[tuple[slice, tuple[float, float]]]:
         dim = self._dim

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -87,8 +87,7 @@ class Shape:
 
 def _like(given: Number, result: Any) -> Number:
     """A result of NumPy's, as a float where a float was given."""
-    plain: Number = float(result) if isinstance(given, float) else result
-    return plain
+    return cast(Number, float(result)) if np.ndim(given) == 0 else cast(Number, result)
 
 
 #: Values as they are.

@@ -291,13 +291,13 @@ class CalibratedUCB(Policy):
 
     def predict(self, X: npt.ArrayLike) -> Prediction:
         """Posterior and bounds at points (n, d) of the domain, under the most likely settings."""
-        checked = self.domain.check(X)
-        points = (
-            self.domain.to_unit(checked)
-            if isinstance(self.domain, Box | Mixed)
-            else self._sites.scaled[self._sites.locate(checked)]
-        )
-        return self._answers.predict(points, self._answering())
+        return self._answers.predict(self._unit(self.domain.check(X)), self._answering())
+
+    def _unit(self, points: FloatArray) -> FloatArray:
+        """Points (n, d) of the domain in the unit cube."""
+        if isinstance(self.domain, Box | Mixed):
+            return self.domain.to_unit(points)
+        return np.asarray(self._sites.scaled[self._sites.locate(points)])
 
     def _answering(self) -> Settings:
         """The settings that answers come from: the most likely, by what has been told."""
@@ -337,8 +337,11 @@ class CalibratedUCB(Policy):
             "mean": best.mean,
             "shape": "identity",
         }
+        answer = self.recommend()
+        ratio = self._model.noise_at(self._unit(answer.x[None, :]))
+        settings["noise_std"] *= math.sqrt(float(ratio[0]))
         if not best.shape.identity:
-            settings["noise_std"] /= best.shape.slope(self.recommend().mean)
+            settings["noise_std"] /= best.shape.slope(answer.mean)
             settings |= {"shape": "asinh", "centre": best.shape.centre, "size": best.shape.size}
         return settings
 

@@ -7,6 +7,7 @@ Means and variances are in units of the amplitude, from the mean.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from partita.gp.data import Data, farthest
 from partita.gp.fitting import JITTER, Fit, Fixed, Settings, first_settings, fit, profile
 from partita.gp.noise_map import NoiseMap, learn_map
 from partita.gp.shapes import IDENTITY
+from partita.gp.smearing import Smearing, learn_smearing
 
 from .values import Sums
 
@@ -54,6 +56,8 @@ class Model:
 
     #: Where the noise is loud, if it is not the same everywhere.
     _noise: NoiseMap | None
+    #: What shaped values leave out of the mean, if they do.
+    _smearing: Smearing | None
 
     def __init__(
         self, dim: int, sums: Sums, fixed: Fixed, delta: float, shaped: bool = True
@@ -61,7 +65,7 @@ class Model:
         self._sums, self._fixed, self._delta = sums, fixed, delta
         #: What is known of f's values or noise is known of them as they are.
         self._shaped = fixed == Fixed() and shaped
-        self._noise = None
+        self._noise = self._smearing = None
         self.fit = Fit(first_settings(dim, fixed), np.zeros((dim + 1, dim + 1)))
         self.believed = self.fit.best
 
@@ -85,6 +89,7 @@ class Model:
             else:
                 self.fit = fit(data, last.best, self._fixed, restart, exact, self._shaped)
             self._map_noise(data)
+            self._learn_smearing(data)
         except NumericalError:
             return False
         self.believed = best = self.fit.best
@@ -116,14 +121,32 @@ class Model:
             again = fit(shaped, plain, replace(self._fixed, form=best.form))
             self.fit = replace(again, best=replace(again.best, shape=best.shape))
 
+    def _learn_smearing(self, data: Data) -> None:
+        """Learn what shaped values leave out of the mean."""
+        best, self._smearing = self.fit.best, None
+        if best.shape.identity or self._sums.exact:
+            return
+        data = data._replace(ratios=self.noise_at(data.points))
+        with suppress(np.linalg.LinAlgError):
+            shaped = best.shape.data(data, best.noise_std**2)
+            posterior = condition(shaped, best, best, self._fixed, believed=True)
+            known = posterior.settings
+            means = known.mean + known.amplitude * posterior.moments_of(len(data.means)).mean
+            self._smearing = learn_smearing(data, means, best)
+
     def noise_at(self, points: FloatArray) -> FloatArray:
         """Variances of the noise at points (n, d), over the overall one, (n,)."""
         return np.ones(len(points)) if self._noise is None else self._noise.at(points)
 
-    def _data(self, sites: IntArray) -> Data:
-        """Replicate means of sites, and how loud the noise is at each."""
-        data = self._sums.data(sites)
-        return data if self._noise is None else data._replace(ratios=self._noise.at(data.points))
+    def shaped(self, data: Data, settings: Settings) -> Data:
+        """Data of values as data of shaped ones, with the noise of each place."""
+        if self._noise is not None:
+            data = data._replace(ratios=self._noise.at(data.points))
+        seen = settings.shape.data(data, settings.noise_std**2)
+        if self._smearing is not None and not settings.shape.identity:
+            shift = self._smearing.shift(data.points, seen.means)
+            seen = seen._replace(means=seen.means + shift)
+        return seen
 
     def guess(self, played: IntArray, enough: bool) -> Settings:
         """Settings for answers while the first design is under way; nothing is learned.
@@ -157,7 +180,7 @@ class Model:
         self, sites: IntArray, settings: Settings, overall: Settings, believed: bool
     ) -> Conditioned:
         """The posterior by the values at sites, with more noise where that is needed."""
-        data = settings.shape.data(self._data(sites), settings.noise_std**2)
+        data = self.shaped(self._sums.data(sites), settings)
         noise = settings.noise
         for tried in (noise, *(factor * noise + 1e-6 * factor for factor in MORE_NOISE)):
             try:

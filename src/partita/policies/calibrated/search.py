@@ -113,14 +113,19 @@ class Search:
             outlook.stale = candidates.full
 
     def _shaped(self, settings: Settings, site: int, value: float, std: float | None) -> Shaped:
-        """The shaped value that stands for one at a site, and the variance of its noise."""
-        shape = settings.shape
-        if std is None:
-            ratio = float(self._model.noise_at(self._sites.scaled[site : site + 1])[0])
-            noise = ratio * settings.noise_std**2
-            return Shaped(self._sums.last_step(site, value, shape, noise), noise)
-        shaped, noise = shape.forward(value), (std * shape.slope(value)) ** 2
-        return Shaped(shaped + shape.correction(shaped, noise), noise)
+        """The shaped value that stands for one at a site, and the variance of its noise.
+
+        Shaped means z_n of n values, each with precision n/noise, follow if one value more is
+        observed at n z_n − (n − 1) z_(n−1).
+        """
+        if std is not None:
+            told = self._sums.told(site, value, std)
+            seen = self._model.shaped(told, settings)
+            return Shaped(float(seen.means[0]), float(seen.known[0]))
+        seen = self._model.shaped(self._sums.last_steps(site, value), settings)
+        steps = seen.counts * seen.means
+        noise = float(seen.ratios[0]) * settings.noise_std**2
+        return Shaped(float(steps[0] - steps[1:].sum()), noise)
 
     def admit(self, number: int) -> None:
         """Take note that a region has one more site with values."""

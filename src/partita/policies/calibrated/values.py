@@ -147,22 +147,27 @@ class Sums:
             np.concatenate([known, 1.0 / self._precision[again]]),
         )
 
-    def last_step(self, site: int, value: float, shape: Shape, noise: float) -> float:
-        """The shaped value that stands for the value added last at a site.
+    def told(self, site: int, value: float, std: float) -> Data:
+        """Data of a single value at a site whose noise was told."""
+        points, one = self._sites.scaled[site : site + 1], np.ones(1)
+        variance = max(std, LEAST_STD) ** 2 * one
+        return Data(points, one, value * one, 0.0 * one, one, variance)
 
-        Shaped means z_n of n values, each with precision n/noise, follow if one value more is
-        observed at n z_n − (n − 1) z_(n−1).
+    def last_steps(self, site: int, value: float) -> Data:
+        """Data of a site as they are, and as they were before the last value came, if there were.
+
+        Replicates that agree are one.
         """
-        count, mean = int(self.count[site]), float(self._mean[site])
-
-        def shaped(at: float, plays: int) -> float:
-            z = shape.forward(at)
-            return float(z + shape.correction(z, noise / plays))
-
-        if shape.identity or count <= 1 or self.agree:
-            return value if shape.identity else shaped(mean, 1)
-        before = mean - (value - mean) / (count - 1)
-        return count * shaped(mean, count) - (count - 1) * shaped(before, count - 1)
+        data = self.data(np.array([site]))
+        count = float(data.counts[0])
+        if count <= 1:
+            return data.take(np.array([0]))
+        both = data.take(np.array([0, 0]))
+        both.counts[1], both.means[1] = (
+            count - 1,
+            both.means[0] - (value - both.means[0]) / (count - 1),
+        )
+        return both
 
     def highest(self, sites: IntArray) -> float:
         """The highest replicate mean of the sites."""
