@@ -1,8 +1,9 @@
 """Sites: the points that carry data, and that data, stored once for all cells that hold it.
 
-A site has a number, scaled coordinates (`cover.Geometry`), a count of observations and their sum.
-On a finite domain the sites are the arms; on a box they are registered when first asked for or
-told.
+A site has a number, scaled coordinates (`cover.Geometry`), a count of observations, their weight and
+their weighted sum. An observation weighs 1, or (L/s)² where it is known that its noise is s instead
+of L: several are exactly one of noise variance α over their weight, at their weighted mean. On a
+finite domain the sites are the arms; on a box they are registered when first asked for or told.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ SNAP_BITS = 32
 
 
 class Sites:
-    """Data of numbered points: how many observations each has, and their sum, (n,) each."""
+    """Data of numbered points, (n,) each: the observations, their weight and weighted sum."""
 
     scaled: FloatArray  # (n, d)
     count: IntArray
+    weight: FloatArray  # the count, unless the noise of single values is known
     total: FloatArray
     _points: FloatArray  # (n, d), in the user's units
 
@@ -36,17 +38,21 @@ class Sites:
         """The point of a site in the user's units, (d,)."""
         return np.asarray(self._points[site].copy())
 
-    def add(self, site: int, value: float) -> int:
+    def add(self, site: int, value: float, weight: float = 1.0) -> int:
         """Add one value at a site; return how many it has now."""
         count = self.count[site] + 1
         self.count[site] = count
-        self.total[site] += value
+        self.weight[site] += weight
+        self.total[site] += weight * value
         return int(count)
 
-    def add_many(self, sites: IntArray, values: FloatArray) -> None:
-        """Add values (n,) at sites (n,)."""
+    def add_many(
+        self, sites: IntArray, values: FloatArray, weights: FloatArray | None = None
+    ) -> None:
+        """Add values (n,) at sites (n,), of weight 1 unless others are given."""
         np.add.at(self.count, sites, 1)
-        np.add.at(self.total, sites, values)
+        np.add.at(self.weight, sites, 1.0 if weights is None else weights)
+        np.add.at(self.total, sites, values if weights is None else weights * values)
 
 
 class ArmSites(Sites):
@@ -57,7 +63,7 @@ class ArmSites(Sites):
         self._points = domain.points
         self.scaled = geometry.scale(domain.unit_points)
         self.count = np.zeros(domain.size, dtype=np.int64)
-        self.total = np.zeros(domain.size)
+        self.weight, self.total = np.zeros(domain.size), np.zeros(domain.size)
         self.priority = arm_priorities(seed, domain.size)
 
     def locate(self, points: FloatArray) -> IntArray:
@@ -75,7 +81,7 @@ class BoxSites(Sites):
         self._points = np.empty((0, domain.dim))
         self.scaled = np.empty((0, domain.dim))
         self.count = np.empty(0, dtype=np.int64)
-        self.total = np.empty(0)
+        self.weight, self.total = np.empty(0), np.empty(0)
 
     def to_user(self, scaled: FloatArray) -> FloatArray:
         """Points (n, d) in the user's units, of scaled coordinates."""
@@ -107,6 +113,7 @@ class BoxSites(Sites):
                 self._points = _extended(self._points, room)
                 self.scaled = _extended(self.scaled, room)
                 self.count = _extended(self.count, room)
+                self.weight = _extended(self.weight, room)
                 self.total = _extended(self.total, room)
             self.scaled[number] = scaled
             self._points[number] = self.to_user(scaled[None, :])[0] if x is None else x

@@ -21,7 +21,7 @@ from partita.model.mixed import Mixed
 from partita.partition.cover import MAX_DIM
 
 #: Raised by one whenever what a policy saves changes; a policy of another version is refused.
-STATE_VERSION = 7
+STATE_VERSION = 8
 #: Values beyond this could overflow when they are squared or summed.
 LARGEST_VALUE = 1e150
 
@@ -41,7 +41,7 @@ class Policy(ABC):
     #: Whether what is pending is looked up here alone, so that `expect` can add to it.
     plans_from_pending: ClassVar[bool] = False
     #: Whether it uses the noise of single values, where that is known: `tell(x, y, std=...)`.
-    takes_std: ClassVar[bool] = False
+    takes_std: bool = False
     #: Evaluations planned; None where the policy needs no horizon.
     horizon: int | None = None
     _past_horizon = False

@@ -45,6 +45,7 @@ class PiGPTS(UCBPolicy):
     """
 
     guarantee = "proven"
+    takes_std = True
 
     def __init__(
         self,

@@ -68,6 +68,7 @@ class PiGPUCB(UCBPolicy):
     """
 
     guarantee = "proven"
+    takes_std = True
 
     def __init__(
         self,

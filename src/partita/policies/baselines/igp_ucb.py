@@ -30,6 +30,7 @@ class IGPUCB(UCBPolicy):
     """
 
     guarantee = "proven"
+    takes_std = True
 
     def __init__(
         self,
