@@ -2,8 +2,8 @@
 
 Notation: m candidates, k of them with data, regulariser α. An observation of weight w has noise
 variance α/w; w is 1 unless the noise of single values is known. Several observations of candidate j
-are exactly one of their weighted mean ȳ_j, with the sum w_j of their weights: n plays of weight 1 are
-one with noise variance α/n.
+are exactly one of their weighted mean ȳ_j, with the sum w_j of their weights: n plays of weight 1
+are one with noise variance α/n.
 
 `DensePosterior` keeps the covariance of all candidates, (m, m): an observation is a rank-one
 update, O(m²) whatever the number of observations. `rows.RowPosterior` serves tens of thousands of

@@ -31,8 +31,8 @@ class PosteriorDraws:
 
     By Matheron's rule a draw costs O(m²), no factor of the posterior: with g a draw from the prior
     and e noise, s = μ + v (g − Σ_D N⁻¹(g_D + e)), where N = diag(α/w_j) is the noise of the
-    replicate means, w_j their weight, and Σ_D the posterior covariance with the points D that have data, because
-    Σ_D N⁻¹ = K_D (K_DD + N)⁻¹.
+    replicate means, w_j their weight, and Σ_D the posterior covariance with the points D that have
+    data, because Σ_D N⁻¹ = K_D (K_DD + N)⁻¹.
     """
 
     optimistic = False

@@ -1,7 +1,7 @@
 """Sites: the points that carry data, and that data, stored once for all cells that hold it.
 
-A site has a number, scaled coordinates (`cover.Geometry`), a count of observations, their weight and
-their weighted sum. An observation weighs 1, or (L/s)² where it is known that its noise is s instead
+A site has a number, scaled coordinates (`cover.Geometry`), a count of observations, their weight
+and their weighted sum. An observation weighs 1, or (L/s)² where its noise is known to be s instead
 of L: several are exactly one of noise variance α over their weight, at their weighted mean. On a
 finite domain the sites are the arms; on a box they are registered when first asked for or told.
 """

@@ -96,7 +96,7 @@ class Policy(ABC):
         if std is not None and not self.takes_std:
             raise InvalidInput(
                 f"tell(x, y, std={std!r}): {type(self).__name__} has no use for the noise of "
-                "single values. Leave std out, or use CalibratedUCB."
+                "single values. Leave std out, or use a policy that has, such as PiGPUCB."
             )
         point = _as_point(x)
         if point.ndim != 1:
