@@ -80,7 +80,7 @@ class PosteriorDraws:
         prior = np.asarray(self._prior_factor(cell) @ white)
         if not len(where):
             return prior
-        noises = partition.alpha / partition.sites.weight[held]
+        noises = partition.alpha / partition.sites.weight_of(held)
         noisy = prior[where] + self._random.standard_normal(len(where)) * np.sqrt(noises)
         if noises.min() < SMALLEST_NOISE:
             return prior - self._regress(cell, where, noises, noisy)

@@ -134,7 +134,9 @@ class Engine:
     ) -> None:
         """Take in many values at once; `pending` are the plays of each site still pending."""
         data = self.partition.sites
-        before = SiteData(data.weight.copy(), data.total.copy()) if self._tighten else None
+        before = None
+        if self._tighten:
+            before = SiteData(data.weight_of(slice(None)), data.total.copy())
         changed, gone = self.partition.observe_many(sites, values, weights)
         self._t = t
         concerned = {*self._planned, *pending}

@@ -92,12 +92,14 @@ def at_points(
     """
     from scipy.linalg import solve_triangular
 
-    weight, total = (partition.sites.weight, partition.sites.total) if told is None else told
     held = partition.data(cell).sites
-    held = held[weight[held] > 0]
+    if told is None:
+        weights, totals = partition.sites.weight_of(held), partition.sites.total[held]
+    else:
+        held = held[told.weights[held] > 0]
+        weights, totals = told.weights[held], told.totals[held]
     if not len(held):
         return Moments(np.zeros(len(scaled)), np.ones(len(scaled)), 0.0)
-    weights = weight[held]
     data = partition.kernel_points(partition.sites.scaled[held])
     where = partition.kernel_points(scaled)
     gram = unit_kernel(partition.kernel, data, data)
@@ -105,7 +107,7 @@ def at_points(
     with one_thread():
         factor, gain = factorise(gram, partition.alpha / weights)
         rows = solve_triangular(factor, across, lower=True)
-        mean = solve_triangular(factor, total[held] / weights, lower=True) @ rows
+        mean = solve_triangular(factor, totals / weights, lower=True) @ rows
     return Moments(mean, deviation(1.0 - (rows**2).sum(axis=0)), gain)
 
 

@@ -383,7 +383,7 @@ class Partition:
     def _refit(self, cell: Cell, moments_only: bool = False) -> IntArray:
         """Compute a cell's posterior afresh from its data; the sites that have any."""
         where, held = self.data(cell)
-        weights = self.sites.weight[held]
+        weights = self.sites.weight_of(held)
         means = self.sites.total[held] / weights
         prior = self.candidates.prior(cell.layout)
         cell.posterior.refit(prior, where, means, weights, moments_only)

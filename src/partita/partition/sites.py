@@ -30,8 +30,9 @@ class Sites:
 
     scaled: FloatArray  # (n, d)
     count: IntArray
-    weight: FloatArray  # the count, unless the noise of single values is known
     total: FloatArray
+    #: The weight, once it is anything but the count.
+    _weight: FloatArray | None = None
     _points: FloatArray  # (n, d), in the user's units
 
     def x(self, site: int) -> FloatArray:
@@ -40,19 +41,36 @@ class Sites:
 
     def add(self, site: int, value: float, weight: float = 1.0) -> int:
         """Add one value at a site; return how many it has now."""
+        if weight != 1.0 or self._weight is not None:
+            self._own_weight()[site] += weight
+            value *= weight
         count = self.count[site] + 1
         self.count[site] = count
-        self.weight[site] += weight
-        self.total[site] += weight * value
+        self.total[site] += value
         return int(count)
 
     def add_many(
         self, sites: IntArray, values: FloatArray, weights: FloatArray | None = None
     ) -> None:
         """Add values (n,) at sites (n,), of weight 1 unless others are given."""
+        if weights is not None:
+            np.add.at(self._own_weight(), sites, weights)
+            values = weights * values
+        elif self._weight is not None:
+            np.add.at(self._weight, sites, 1.0)
         np.add.at(self.count, sites, 1)
-        np.add.at(self.weight, sites, 1.0 if weights is None else weights)
-        np.add.at(self.total, sites, values if weights is None else weights * values)
+        np.add.at(self.total, sites, values)
+
+    def weight_of(self, sites: IntArray | slice) -> FloatArray:
+        """The weight of the values at sites (n,), a new array."""
+        weight = self.count if self._weight is None else self._weight
+        return np.asarray(weight[sites].astype(float))
+
+    def _own_weight(self) -> FloatArray:
+        """The weight as an array of its own, from now on."""
+        if self._weight is None:
+            self._weight = self.weight_of(slice(None))
+        return self._weight
 
 
 class ArmSites(Sites):
@@ -63,7 +81,7 @@ class ArmSites(Sites):
         self._points = domain.points
         self.scaled = geometry.scale(domain.unit_points)
         self.count = np.zeros(domain.size, dtype=np.int64)
-        self.weight, self.total = np.zeros(domain.size), np.zeros(domain.size)
+        self.total = np.zeros(domain.size)
         self.priority = arm_priorities(seed, domain.size)
 
     def locate(self, points: FloatArray) -> IntArray:
@@ -81,7 +99,7 @@ class BoxSites(Sites):
         self._points = np.empty((0, domain.dim))
         self.scaled = np.empty((0, domain.dim))
         self.count = np.empty(0, dtype=np.int64)
-        self.weight, self.total = np.empty(0), np.empty(0)
+        self.total = np.empty(0)
 
     def to_user(self, scaled: FloatArray) -> FloatArray:
         """Points (n, d) in the user's units, of scaled coordinates."""
@@ -113,8 +131,9 @@ class BoxSites(Sites):
                 self._points = _extended(self._points, room)
                 self.scaled = _extended(self.scaled, room)
                 self.count = _extended(self.count, room)
-                self.weight = _extended(self.weight, room)
                 self.total = _extended(self.total, room)
+                if self._weight is not None:
+                    self._weight = _extended(self._weight, room)
             self.scaled[number] = scaled
             self._points[number] = self.to_user(scaled[None, :])[0] if x is None else x
         return number

@@ -56,7 +56,7 @@ class ValueTests(RuleTests):
 
     @rule()
     def test_own_std(self, case: Case) -> None:
-        """Values of known noise are played, exact ones too; `sub_gaussian` as `std` changes nothing."""
+        """Values of known noise are played; a `std` of `sub_gaussian` changes nothing."""
         twin, game = case.start(), case.start()
         if not takes_std(game.policy):
             return
