@@ -572,6 +572,7 @@ def test_cold_cells_choose_the_same_points(kind, where, limit, monkeypatch):
         assert all(cold)
     check = History(policy)
     check.X, check.Y = list(warm), [float(f(x)[0]) for x in warm]
+    check.stds = [None] * len(warm)
     assert_cover(Oracle(policy), check)
 
 

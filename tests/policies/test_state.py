@@ -208,10 +208,13 @@ class EverythingAtOnce(RuleBasedStateMachine):
     def policy(self):
         return self.history.policy
 
-    def value(self, x, noise):
-        return float(self.f(x)[0]) + noise
+    def value(self, x, noise, std=None):
+        """f and noise, which is no more than what is known of it allows: bounds hold then."""
+        return float(self.f(x)[0]) + (noise if std is None else float(np.clip(noise, -std, std)))
 
     noise = st.sampled_from([0.0, 0.05, -0.2, 1.0])
+    #: What is known of a value's noise; L is 0.1. Brute force cannot do with much less than this.
+    std = st.sampled_from([None, None, None, 0.1, 0.02, 0.7, 0.005])
 
     @rule()
     def ask(self):
@@ -225,10 +228,10 @@ class EverythingAtOnce(RuleBasedStateMachine):
             self.history.ask()
 
     @precondition(lambda self: self.history.pending)
-    @rule(which=st.integers(0, 10**6), noise=noise)
-    def tell_pending(self, which, noise):
+    @rule(which=st.integers(0, 10**6), noise=noise, std=std)
+    def tell_pending(self, which, noise, std):
         x = self.history.pending[which % len(self.history.pending)]
-        self.history.tell(x, self.value(x, noise))
+        self.history.tell(x, self.value(x, noise, std), std)
 
     @rule(noise=noise, n=st.integers(1, 6))
     def play(self, noise, n):
@@ -236,17 +239,23 @@ class EverythingAtOnce(RuleBasedStateMachine):
             x = self.history.ask()
             self.history.tell(x, self.value(x, noise))
 
-    @rule(seed=st.integers(0, 50), noise=noise, times=st.sampled_from([1, 1, 4, 12]))
-    def tell_anywhere(self, seed, noise, times):
+    @rule(seed=st.integers(0, 50), noise=noise, times=st.sampled_from([1, 1, 4, 12]), std=std)
+    def tell_anywhere(self, seed, noise, times, std):
         x = random_points(self.policy.domain, 3, seed)[0]
         for _ in range(times):
-            self.history.tell(x, self.value(x, noise))
+            self.history.tell(x, self.value(x, noise, std), std)
 
-    @rule(seed=st.integers(0, 50), n=st.sampled_from([0, 1, 5, 20, 60]), pending=st.integers(0, 3))
-    def tell_many(self, seed, n, pending):
+    @rule(
+        seed=st.integers(0, 50),
+        n=st.sampled_from([0, 1, 5, 20, 60]),
+        pending=st.integers(0, 3),
+        known=st.booleans(),
+    )
+    def tell_many(self, seed, n, pending, known):
         X = np.concatenate([random_points(self.policy.domain, n, seed), *self.rows(pending)])
         order = np.random.default_rng(seed).permutation(len(X))
-        self.history.tell_many(X[order], self.f(X[order]) if len(X) else [])
+        stds = np.random.default_rng(seed).choice([0.02, 0.1, 0.7], len(X)) if known else None
+        self.history.tell_many(X[order], self.f(X[order]) if len(X) else [], stds)
 
     def rows(self, n):
         return [x[None, :] for x in self.history.pending[:n]]
@@ -276,7 +285,7 @@ class EverythingAtOnce(RuleBasedStateMachine):
             assert gap + got.lower <= self.ceiling + 1e-7
             self.ceiling = gap + got.lower
         t = len(self.history.X) + 1
-        cells = self.oracle.cells(self.history.X, self.history.Y)
+        cells = self.oracle.cells(self.history.X, self.history.Y, stds=self.history.stds)
         highest = max(
             (c.mean + self.oracle.width(c.key[0], c.gain, t) * c.std).max()
             + self.oracle.slack(c.key[0])
@@ -304,6 +313,8 @@ class EverythingAtOnce(RuleBasedStateMachine):
             lambda: policy.tell(inside, [0.0, math.inf, 0.0]),
             lambda: policy.tell(np.append(inside, [outside], axis=0), np.zeros(4)),
             lambda: policy.tell(np.zeros(dim + 1), 0.0),
+            lambda: policy.tell(inside[0], 0.0, std=-0.1),
+            lambda: policy.tell(inside, np.zeros(3), std=[0.1, math.nan, 0.1]),
             lambda: policy.cancel(outside),
             lambda: policy.predict(outside[None, :]),
         ):

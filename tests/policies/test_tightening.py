@@ -8,6 +8,7 @@ when it is made, the smallest of its parent's last bounds there and what the par
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import pickle
 
@@ -56,21 +57,21 @@ class Tracker(History):
             self.lowest_top = min(self.lowest_top, top)
         return x
 
-    def tell(self, x, y):
-        super().tell(x, y)
-        self._follow(self.X, self.Y)
+    def tell(self, x, y, std=None):
+        super().tell(x, y, std)
+        self._follow(self.X, self.Y, self.stds)
 
-    def tell_many(self, X, Y):
-        before = list(self.X), list(self.Y)
-        super().tell_many(X, Y)
+    def tell_many(self, X, Y, stds=None):
+        before = list(self.X), list(self.Y), list(self.stds)
+        super().tell_many(X, Y, stds)
         self._follow(*before)
 
     def cancel(self, x):
         super().cancel(x)
-        self._follow(self.X, self.Y)
+        self._follow(self.X, self.Y, self.stds)
 
-    def _follow(self, X, Y):
-        """The cells after a change, X and Y being the parents' last data."""
+    def _follow(self, X, Y, stds):
+        """The cells after a change, X, Y and stds being the parents' last data."""
         engine = self.policy._engine
         planned = [
             engine.partition.sites.x(site)
@@ -78,7 +79,7 @@ class Tracker(History):
             for _ in range(plays)
         ]
         old = self.known
-        self.cells = self.oracle.cells(self.X, self.Y, planned)
+        self.cells = self.oracle.cells(self.X, self.Y, planned, self.stds)
         self.known = {}
         for cell in self.cells:
             key = cell.key
@@ -86,18 +87,18 @@ class Tracker(History):
                 key = (key[0] - 1, *(c // 2 for c in key[1:]))
             inherited = {w: old[key][w] for w in cell.places if w in old[key]}
             if key != cell.key:
-                inherited = self._hand_down(key, cell, X, Y, inherited)
+                inherited = self._hand_down(key, cell, (X, Y, stds), inherited)
                 self.splits += 1
             self.known[cell.key] = inherited
 
-    def _hand_down(self, parent, cell, X, Y, inherited):
-        oracle = self.oracle
-        S, Y = oracle.scaled(X), np.array(Y)
+    def _hand_down(self, parent, cell, data, inherited):
+        oracle, (X, Y, stds) = self.oracle, data
+        S, Y, noises = oracle.scaled(X), np.array(Y), oracle.noises(stds)
         inside = oracle.holds(parent, S)
         mean, std = np.zeros(len(cell.points)), np.ones(len(cell.points))
         if inside.any() and len(cell.points):
-            mean, std = oracle.moments(S[inside], Y[inside], cell.points)
-        reach = oracle.width(parent[0], oracle.gain(S[inside]), 1) * std
+            mean, std = oracle.moments(S[inside], Y[inside], cell.points, noises[inside])
+        reach = oracle.width(parent[0], oracle.gain(S[inside], noises[inside]), 1) * std
         return {
             word: (
                 min(mean[i] + reach[i], inherited.get(word, (INF, -INF))[0]),
@@ -126,7 +127,7 @@ class Tracker(History):
     def check_choice(self, x):
         """The point just asked has the highest tightened index, ties to the lowest priority."""
         oracle = self.oracle
-        cells = oracle.cells(self.X, self.Y, self.pending[:-1])
+        cells = oracle.cells(self.X, self.Y, self.pending[:-1], self.stds)
         points, values = [], []
         for cell in cells:
             if len(cell.points):
@@ -154,7 +155,7 @@ class Tracker(History):
     def check_answers(self, X):
         """Predictions, recommendation, cover and certificate: from told data only."""
         oracle, policy = self.oracle, self.policy
-        cells = oracle.cells(self.X, self.Y)
+        cells = oracle.cells(self.X, self.Y, stds=self.stds)
         got = policy.predict(X)
         scaled = oracle.scaled(X)
         lower, upper = np.full(len(X), -INF), np.full(len(X), INF)
@@ -162,7 +163,7 @@ class Tracker(History):
             rows = np.flatnonzero(oracle.holds(cell.key, scaled))
             mean, std = np.zeros(len(rows)), np.ones(len(rows))
             if cell.count and len(rows):
-                mean, std = oracle.moments(cell.data, cell.values, scaled[rows])
+                mean, std = oracle.moments(cell.data, cell.values, scaled[rows], cell.noises)
             reach = oracle.width(cell.key[0], cell.gain, 1) * std
             above, below = self.inherited(cell, row_words(scaled[rows]))
             lower[rows] = np.maximum(lower[rows], np.maximum(mean - reach, below))
@@ -241,28 +242,33 @@ def test_choices_by_the_bound_on_the_whole_cell(where):
 
 
 @pytest.mark.parametrize("where", ["grid1", "grid2", "arms", "box1", "box2", "box5"])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_batches_cancels_bulk_and_points_never_asked(where, seed):
-    """Anything in any order, off the lattice too; copies take over now and then."""
+@pytest.mark.parametrize(("seed", "stds"), [(0, [None]), (1, [None]), (2, [None, 0.02, 0.1, 0.5])])
+def test_batches_cancels_bulk_and_points_never_asked(where, seed, stds):
+    """Anything in any order, off the lattice too; copies take over now and then.
+
+    `stds` is what may be known of the noise of a value.
+    """
     domain = DOMAINS[where]
     tracker, f = Tracker(make(domain, seed=seed)), bumps(domain, seed)
     rng = np.random.default_rng([seed, 1])
+    some = itertools.cycle(stds)
     for _ in range(45 if where != "box5" else 12):
         action = rng.integers(8)
         if action < 3 or not tracker.pending:
             tracker.ask()
         elif action < 5:
             x = tracker.pending[rng.integers(len(tracker.pending))]
-            tracker.tell(x.copy(), value(f, x, rng))
+            tracker.tell(x.copy(), value(f, x, rng), next(some))
         elif action == 5:
             tracker.cancel(tracker.pending[rng.integers(len(tracker.pending))].copy())
         elif action == 6:
             x = random_points(domain, 3, int(rng.integers(99)))[0]
-            tracker.tell(x, value(f, x, rng))
+            tracker.tell(x, value(f, x, rng), next(some))
         else:
             X = random_points(domain, int(rng.integers(1, 9)), int(rng.integers(99)))
             X[0] = tracker.pending[0]
-            tracker.tell_many(X, f(X) + 0.1 * rng.normal(size=len(X)))
+            known = None if stds == [None] else [next(some) or 0.05 for _ in X]
+            tracker.tell_many(X, f(X) + 0.1 * rng.normal(size=len(X)), known)
         if rng.random() < 0.1:
             tracker.policy = copy.deepcopy(tracker.policy)
         if rng.random() < 0.1:

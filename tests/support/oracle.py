@@ -83,24 +83,28 @@ class History:
     def __init__(self, policy):
         self.policy = policy
         self.X, self.Y, self.pending = [], [], []
+        #: The noise of each value, None where it is that of the policy.
+        self.stds = []
 
     def ask(self):
         x = self.policy.ask()
         self.pending.append(x.copy())
         return x
 
-    def tell(self, x, y):
-        self.policy.tell(x, y)
+    def tell(self, x, y, std=None):
+        self.policy.tell(x, y, std=std)
+        self._keep(x, y, std)
+
+    def tell_many(self, X, Y, stds=None):
+        self.policy.tell(X, Y, std=stds)
+        for x, y, std in zip(X, Y, [None] * len(X) if stds is None else stds, strict=True):
+            self._keep(x, y, std)
+
+    def _keep(self, x, y, std):
         self._settle(x)
         self.X.append(np.array(x, dtype=float))
         self.Y.append(float(y))
-
-    def tell_many(self, X, Y):
-        self.policy.tell(X, Y)
-        for x, y in zip(X, Y, strict=True):
-            self._settle(x)
-            self.X.append(np.array(x, dtype=float))
-            self.Y.append(float(y))
+        self.stds.append(std)
 
     def cancel(self, x):
         self.policy.cancel(x)
@@ -121,6 +125,7 @@ class TrueCell:
     count: int
     data: np.ndarray
     values: np.ndarray
+    noises: np.ndarray
     pending: np.ndarray
     points: np.ndarray
     gain: float
@@ -192,21 +197,26 @@ class Oracle:
         share = self.delta * 6 / math.pi**2 / ((level + 1) ** 2 * first * 2.0 ** (d * level))
         return math.sqrt(self.B**2 + 2 * self.L**2 / self.alpha * (gain + math.log(1 / share)))
 
-    def moments(self, data, values, where):
+    def noises(self, stds):
+        """α(s/L)² for each value of noise s, or L where that is None; the least s is L/1000."""
+        known = [self.L if s is None else max(s, 1e-3 * self.L) for s in stds]
+        return self.alpha * (np.array(known, dtype=float) / self.L) ** 2
+
+    def moments(self, data, values, where, noises):
         k = self.kernel(where / self.per_side, data / self.per_side)
         gram = self.kernel(data / self.per_side)
-        inverse = np.linalg.inv(gram + self.alpha * np.eye(len(data)))
+        inverse = np.linalg.inv(gram + np.diag(noises))
         weights = k @ inverse
         variance = 1.0 - (weights * k).sum(axis=1)
         return weights @ values, np.sqrt(np.maximum(variance, 0.0))
 
-    def gain(self, data):
+    def gain(self, data, noises):
         if not len(data):
             return 0.0
-        return self._once(("gain", data.tobytes()), self._gain, data)
+        return self._once(("gain", data.tobytes(), noises.tobytes()), self._gain, data, noises)
 
-    def _gain(self, data):
-        gram = self.kernel(data / self.per_side) / self.alpha
+    def _gain(self, data, noises):
+        gram = self.kernel(data / self.per_side) / np.sqrt(np.outer(noises, noises))
         return 0.5 * float(np.linalg.slogdet(np.eye(len(data)) + gram)[1])
 
     def _once(self, question, answer, *given):
@@ -215,7 +225,7 @@ class Oracle:
             self._known[question] = answer(*given)
         return self._known[question]
 
-    def is_due(self, level, data):
+    def is_due(self, level, data, noises):
         if self.rule.never or not len(data):
             return False
         exact = float(self.per_side * 2**level) ** (
@@ -224,13 +234,14 @@ class Oracle:
         threshold = round(exact) if abs(exact - round(exact)) < 1e-9 else exact
         if threshold >= len(data) + 1:
             return False
-        if self.gain(data) > self.rule.gain_limit:
+        if self.gain(data, noises) > self.rule.gain_limit:
             return True
         return len(np.unique(data, axis=0)) >= self.rule.point_limit
 
-    def cells(self, X, Y, pending=()):
+    def cells(self, X, Y, pending=(), stds=None):
         """Every cell of the cover that these observations must lead to, sorted by key."""
         S, Y, P = self.scaled(X), np.array(Y, dtype=float), self.scaled(pending)
+        N = self.noises([None] * len(Y) if stds is None else stds)
         work = [
             ((0, *c), np.arange(len(S))) for c in product(range(self.per_side), repeat=self.dim)
         ]
@@ -238,18 +249,18 @@ class Oracle:
         while work:
             key, rows = work.pop()
             rows = rows[self.holds(key, S[rows])]
-            if self.is_due(key[0], S[rows]):
+            if self.is_due(key[0], S[rows], N[rows]):
                 work += [
                     ((key[0] + 1, *(2 * c + b for c, b in zip(key[1:], bits, strict=True))), rows)
                     for bits in product((0, 1), repeat=self.dim)
                 ]
             else:
-                given = key, S[rows], Y[rows], P[self.holds(key, P)]
+                given = key, S[rows], Y[rows], N[rows], P[self.holds(key, P)]
                 question = key, *(array.tobytes() for array in given[1:])
                 leaves.append(self._once(question, self._cell, *given))
         return sorted(leaves, key=lambda c: c.key)
 
-    def _cell(self, key, data, values, pending):
+    def _cell(self, key, data, values, noises, pending):
         if self.lattice is None:
             points = self.arms[self.holds(key, self.arms)]
         else:
@@ -261,13 +272,16 @@ class Oracle:
                 points = np.concatenate([points, data, pending])
         mean, std = np.zeros(len(points)), np.ones(len(points))
         if len(data) and len(points):
-            mean, std = self.moments(data, values, points)
+            mean, std = self.moments(data, values, points, noises)
         plan_std = std
         if len(pending):
             both = np.concatenate([data, pending])
-            _, plan_std = self.moments(both, np.zeros(len(both)), points)
-        gain = self.gain(data)
-        return TrueCell(key, len(data), data, values, pending, points, gain, mean, std, plan_std)
+            planned = np.append(noises, np.full(len(pending), self.alpha))
+            _, plan_std = self.moments(both, np.zeros(len(both)), points, planned)
+        gain = self.gain(data, noises)
+        return TrueCell(
+            key, len(data), data, values, noises, pending, points, gain, mean, std, plan_std
+        )
 
     def _is_crowded(self, nodes, data):
         """Whether points off the lattice are too many to be candidates: they are data only."""
@@ -309,7 +323,7 @@ class Oracle:
                 if self.holds(c.key, at[None, :])[0]:
                     mean, std = 0.0, 1.0
                     if c.count:
-                        m, s = self.moments(c.data, c.values, at[None, :])
+                        m, s = self.moments(c.data, c.values, at[None, :], c.noises)
                         mean, std = float(m[0]), float(s[0])
                     width = self.width(c.key[0], c.gain, t)
                     lower, upper = max(lower, mean - width * std), min(upper, mean + width * std)
@@ -321,7 +335,7 @@ class Oracle:
 def assert_best(oracle, history, x):
     """The point just asked has the highest planning index of all candidates of all cells."""
     earlier = history.pending[:-1] if history.pending else []
-    cells = oracle.cells(history.X, history.Y, earlier)
+    cells = oracle.cells(history.X, history.Y, earlier, history.stds)
     t = len(history.X) + len(earlier) + 1
     top = oracle.indices(cells, t, planning=True).max()
     tolerance = 1e-8 * max(1.0, abs(top))
@@ -338,7 +352,7 @@ def assert_table(oracle, history):
     resolution = table._resolution
     planned = [partition.sites.x(s) for s, plays in engine._planned.items() for _ in range(plays)]
     levels = set()
-    for cell in oracle.cells(history.X, history.Y, planned):
+    for cell in oracle.cells(history.X, history.Y, planned, history.stds):
         leaf = partition.leaves.get(cell.key)
         if leaf is None:
             assert cell.count == 0
@@ -377,7 +391,7 @@ def row_words(rows):
 
 def assert_cover(oracle, history):
     """The policy's cover is, cell by cell, what the observations must lead to; told data only."""
-    cells = oracle.cells(history.X, history.Y)
+    cells = oracle.cells(history.X, history.Y, stds=history.stds)
     cover = history.policy.cover
     t = len(history.X) + 1
     side = [oracle.side(c.key[0]) for c in cells]
@@ -400,7 +414,7 @@ def assert_cover(oracle, history):
 def assert_predictions(oracle, history, X):
     """Predictions at X are those of the cells that hold each point, combined as promised."""
     got = history.policy.predict(X)
-    cells = oracle.cells(history.X, history.Y)
+    cells = oracle.cells(history.X, history.Y, stds=history.stds)
     for i, (lower, upper, moments) in enumerate(oracle.bounds(cells, X, len(history.X) + 1)):
         least = min(std for _, std in moments)
         assert got.std[i] == pytest.approx(least, abs=1e-7)

@@ -217,6 +217,24 @@ class TakesNaN(Sound):
         super().tell(x, np.nan_to_num(np.array(y, dtype=float)))
 
 
+class TakesNoNoticeOfStd(Sound):
+    def tell(self, x, y, std=None):
+        super().tell(x, y)
+
+
+class TakesAnyStd(TakesNoNoticeOfStd):
+    takes_std = True
+
+
+class CountsItsOwnStdTwice(TakesNoNoticeOfStd):
+    takes_std, sub_gaussian = True, 0.1
+
+    def tell(self, x, y, std=None):
+        super().tell(x, y)
+        if std is not None:
+            super().tell(x, y)
+
+
 class SettlesBeforeItLooks(Sound):
     def check_value(self, y):
         self.open = Counter() if y != y else self.open  # noqa: PLR0124 — NaN alone
@@ -327,12 +345,15 @@ BROKEN = [
     ("bad-points", raises(ArithmeticError("odd"), "tell", lambda self, x, y: np.ndim(x) == 3)),
     ("bad-values", TakesNaN),
     ("bad-bulk", TakesNaN),
+    ("bad-std", TakesNoNoticeOfStd),
+    ("bad-std", TakesAnyStd),
     ("refused-unchanged", SettlesBeforeItLooks),
     ("refused-unchanged", RecordsTheRowsBeforeABadOne),
     ("scales", raises(OverflowError("large"), "record", lambda self, arm, y: abs(y) > 1e4)),
     ("constant", DividesByTheRange),
     ("constant", answers(mean=5.0)),
     ("extremes", raises(OverflowError("large"), "record", lambda self, arm, y: abs(y) > 1e20)),
+    ("own-std", CountsItsOwnStdTwice),
     ("state-growth", KeepsEverything),
     ("state-growth", KeepsALambda),
     ("step-time", SlowsDown),
@@ -498,7 +519,7 @@ def test_a_failure_says_what_was_expected_what_happened_and_what_to_do():
         check_policy(TakesNaN, ARMS, quick=True)
     error = caught.value
     assert isinstance(error, pt.PartitaError)
-    assert str(error).startswith("TakesNaN fails 2 of 26 checks.")
+    assert str(error).startswith("TakesNaN fails 2 of 28 checks.")
     assert [failure.check for failure in error.failures] == ["bad-values[arms]", "bad-bulk[arms]"]
     first = error.failures[0]
     assert first.expected == "bad input raises ValueError, TypeError or LookupError"

@@ -1,8 +1,9 @@
 """The exact Gaussian-process posterior on m candidates, however often each is played.
 
-Notation: m candidates, k of them with data, n_j plays of candidate j with mean value ȳ_j,
-regulariser α. n plays of one point are exactly one observation of their mean with noise variance
-α/n.
+Notation: m candidates, k of them with data, regulariser α. An observation of weight w has noise
+variance α/w; w is 1 unless the noise of single values is known. Several observations of candidate j
+are exactly one of their weighted mean ȳ_j, with the sum w_j of their weights: n plays of weight 1
+are one with noise variance α/n.
 
 `DensePosterior` keeps the covariance of all candidates, (m, m): an observation is a rank-one
 update, O(m²) whatever the number of observations. `rows.RowPosterior` serves tens of thousands of
@@ -144,8 +145,8 @@ class Posterior(Protocol):
     std: FloatArray
     gain: float
 
-    def observe(self, j: int, value: float) -> None:
-        """Condition on one value at candidate j."""
+    def observe(self, j: int, value: float, weight: float = 1.0) -> None:
+        """Condition on one value at candidate j, of noise variance α/weight."""
         ...
 
     def refit(
@@ -153,10 +154,10 @@ class Posterior(Protocol):
         prior: Prior,
         where: IntArray,
         values: FloatArray,
-        counts: FloatArray,
+        weights: FloatArray,
         moments_only: bool = False,
     ) -> None:
-        """Compute the posterior afresh from replicate means and counts at candidates `where`."""
+        """Compute the posterior afresh from replicate means and weights at candidates `where`."""
         ...
 
     def wants_refit(self, distinct: int) -> bool:
@@ -182,7 +183,7 @@ class Posterior(Protocol):
         ...
 
 
-def absorb(posterior: Posterior, j: int, value: float, distinct: int) -> bool:
+def absorb(posterior: Posterior, j: int, value: float, distinct: int, weight: float = 1.0) -> bool:
     """Condition on a value at candidate j, or return False: it must be computed afresh.
 
     `distinct` is the number of candidates with data, this one included.
@@ -190,7 +191,7 @@ def absorb(posterior: Posterior, j: int, value: float, distinct: int) -> bool:
     if posterior.wants_refit(distinct):
         return False
     try:
-        posterior.observe(j, value)
+        posterior.observe(j, value, weight)
     except NumericalError:  # rounding, or too small an alpha: a fit from scratch tells
         return False
     return True
@@ -210,9 +211,9 @@ class DensePosterior:
         self.gain = 0.0
         self._updates = 0
 
-    def observe(self, j: int, value: float) -> None:
+    def observe(self, j: int, value: float, weight: float = 1.0) -> None:
         """One rank-one update. The caller makes sure that the covariance is there (`refit`)."""
-        gain = _loops.observe(self.mean, self.std, self.cov, j, value, self.alpha)
+        gain = _loops.observe(self.mean, self.std, self.cov, j, value, self.alpha / weight)
         if gain == _loops.LOST:
             raise lost("observation")
         self.gain += gain
@@ -223,10 +224,10 @@ class DensePosterior:
         prior: Prior,
         where: IntArray,
         values: FloatArray,
-        counts: FloatArray,
+        weights: FloatArray,
         moments_only: bool = False,
     ) -> None:
-        """Posterior from replicate means `values` (k,) of `counts` (k,) plays at `where` (k,).
+        """Posterior from replicate means `values` (k,) of `weights` (k,) at `where` (k,).
 
         With `moments_only`, the covariance is left out where it costs most of the work.
         """
@@ -236,7 +237,7 @@ class DensePosterior:
         if moments_only and len(where) == 0:
             self.mean[:], self.std[:], self.cov, self.gain = 0.0, 1.0, None, 0.0
             return
-        noises = self.alpha / counts
+        noises = self.alpha / weights
         if moments_only and len(where) < FACTOR_FROM:
             self._fit_moments(prior, where, values, noises)
             return

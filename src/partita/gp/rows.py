@@ -39,7 +39,7 @@ class Memory(Protocol):
         ...
 
     def append(self, j: int, column: FloatArray, total: float) -> None:
-        """Remember an observation of j with posterior covariance `column`; total = Σ_jj + α."""
+        """Remember an observation of j with posterior covariance `column`; total = Σ_jj + α/w."""
         ...
 
     def rebuild(self, where: IntArray, factor: FloatArray) -> None:
@@ -259,14 +259,15 @@ class RowPosterior:
         """Posterior covariance of candidate j with every candidate, (m,)."""
         return self._prior.column(j) - self._memory.explained(j)
 
-    def observe(self, j: int, value: float) -> None:
+    def observe(self, j: int, value: float, weight: float = 1.0) -> None:
         """One column, and what it does to all means and variances."""
         column = self.covariance(j)
         variance = max(float(self.variance[j]), 0.0)
-        total = variance + self.alpha
+        noise = self.alpha / weight
+        total = variance + noise
         self.mean += column * ((value - self.mean[j]) / total)
         self._memory.append(j, column, total)
-        self.gain += 0.5 * math.log1p(variance / self.alpha)
+        self.gain += 0.5 * math.log1p(variance / noise)
         self.variance -= column**2 / total
         self.std = deviation(self.variance)
 
@@ -275,7 +276,7 @@ class RowPosterior:
         prior: Prior,
         where: IntArray,
         values: FloatArray,
-        counts: FloatArray,
+        weights: FloatArray,
         moments_only: bool = False,
     ) -> None:
         """Remember each distinct point once, replicates folded into its noise."""
@@ -288,7 +289,7 @@ class RowPosterior:
         if len(where) == 0:
             return
         gram, _ = prior.data(where, across=False)
-        factor, self.gain = factorise(gram, self.alpha / counts)
+        factor, self.gain = factorise(gram, self.alpha / weights)
         self._memory.rebuild(where, factor)
         self.mean = self._memory.combine(solve_triangular(factor, values, lower=True))
         self.variance -= self._memory.squares()

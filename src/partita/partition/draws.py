@@ -30,9 +30,9 @@ class PosteriorDraws:
     """One function a cell, drawn from scale² times the covariance around the posterior mean.
 
     By Matheron's rule a draw costs O(m²), no factor of the posterior: with g a draw from the prior
-    and e noise, s = μ + v (g − Σ_D N⁻¹(g_D + e)), where N = diag(α/n_j) is the noise of the
-    replicate means and Σ_D the posterior covariance with the points D that have data, because
-    Σ_D N⁻¹ = K_D (K_DD + N)⁻¹.
+    and e noise, s = μ + v (g − Σ_D N⁻¹(g_D + e)), where N = diag(α/w_j) is the noise of the
+    replicate means, w_j their weight, and Σ_D the posterior covariance with the points D that have
+    data, because Σ_D N⁻¹ = K_D (K_DD + N)⁻¹.
     """
 
     optimistic = False
@@ -80,7 +80,7 @@ class PosteriorDraws:
         prior = np.asarray(self._prior_factor(cell) @ white)
         if not len(where):
             return prior
-        noises = partition.alpha / partition.sites.count[held]
+        noises = partition.alpha / partition.sites.weight_of(held)
         noisy = prior[where] + self._random.standard_normal(len(where)) * np.sqrt(noises)
         if noises.min() < SMALLEST_NOISE:
             return prior - self._regress(cell, where, noises, noisy)

@@ -116,21 +116,28 @@ class Engine:
 
     # -- data -------------------------------------------------------------------------------------
 
-    def observe(self, site: int, value: float, asked: bool, t: int) -> None:
-        """Take in one value; t is the step of the next choice."""
-        changed, gone = self.partition.observe(site, value)
+    def observe(self, site: int, value: float, asked: bool, t: int, weight: float = 1.0) -> None:
+        """Take in one value of noise variance α/weight; t is the step of the next choice."""
+        changed, gone = self.partition.observe(site, value, weight)
         self._t = t
         if asked:
             self._settle(site)
         self._update(changed, gone)
 
     def observe_many(
-        self, sites: IntArray, values: FloatArray, pending: dict[int, int], t: int
+        self,
+        sites: IntArray,
+        values: FloatArray,
+        pending: dict[int, int],
+        t: int,
+        weights: FloatArray | None = None,
     ) -> None:
         """Take in many values at once; `pending` are the plays of each site still pending."""
         data = self.partition.sites
-        before = SiteData(data.count.copy(), data.total.copy()) if self._tighten else None
-        changed, gone = self.partition.observe_many(sites, values)
+        before = None
+        if self._tighten:
+            before = SiteData(data.weight_of(slice(None)), data.total.copy())
+        changed, gone = self.partition.observe_many(sites, values, weights)
         self._t = t
         concerned = {*self._planned, *pending}
         self._planned, self._unplanned = dict(pending), None

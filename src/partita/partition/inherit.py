@@ -16,9 +16,9 @@ from .widths import Width, width_of
 
 
 class SiteData(NamedTuple):
-    """Number of values and their sum at every site, (n,) each, at some time."""
+    """Weight of the values and their weighted sum at every site, (n,) each, at some time."""
 
-    counts: IntArray
+    weights: FloatArray
     totals: FloatArray
 
 
@@ -92,21 +92,22 @@ def at_points(
     """
     from scipy.linalg import solve_triangular
 
-    count, total = (partition.sites.count, partition.sites.total) if told is None else told
     held = partition.data(cell).sites
-    held = held[count[held] > 0]
+    if told is None:
+        weights, totals = partition.sites.weight_of(held), partition.sites.total[held]
+    else:
+        held = held[told.weights[held] > 0]
+        weights, totals = told.weights[held], told.totals[held]
     if not len(held):
         return Moments(np.zeros(len(scaled)), np.ones(len(scaled)), 0.0)
-    counts = count[held]
     data = partition.kernel_points(partition.sites.scaled[held])
     where = partition.kernel_points(scaled)
     gram = unit_kernel(partition.kernel, data, data)
     across = unit_kernel(partition.kernel, data, where)
     with one_thread():
-        factor, gain = factorise(gram, partition.alpha / counts)
+        factor, gain = factorise(gram, partition.alpha / weights)
         rows = solve_triangular(factor, across, lower=True)
-        weights = solve_triangular(factor, total[held] / counts, lower=True)
-        mean = weights @ rows
+        mean = solve_triangular(factor, totals / weights, lower=True) @ rows
     return Moments(mean, deviation(1.0 - (rows**2).sum(axis=0)), gain)
 
 

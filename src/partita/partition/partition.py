@@ -222,10 +222,10 @@ class Partition:
 
     # -- observations -----------------------------------------------------------------------------
 
-    def observe(self, site: int, value: float) -> Changes:
-        """Record a value at a site."""
+    def observe(self, site: int, value: float, weight: float = 1.0) -> Changes:
+        """Record a value at a site, of noise variance α/weight."""
         places = self.cells_at(site)
-        first = self.sites.add(site, value) == 1
+        first = self.sites.add(site, value, weight) == 1
         changed: list[Cell] = []
         gone: list[Cell] = []
         for cell, j in places:
@@ -234,7 +234,7 @@ class Partition:
                 cell.distinct += 1
             if first and self._take_in(cell, site, j):
                 self._lay_out_anew(cell)
-            elif j >= 0 and absorb(cell.posterior, j, value, cell.distinct):
+            elif j >= 0 and absorb(cell.posterior, j, value, cell.distinct, weight):
                 self._warm.use(cell.posterior)
             else:
                 self._refit(cell)
@@ -259,9 +259,11 @@ class Partition:
                 self._where.pop(other, None)
         return True
 
-    def observe_many(self, sites: IntArray, values: FloatArray) -> Changes:
+    def observe_many(
+        self, sites: IntArray, values: FloatArray, weights: FloatArray | None = None
+    ) -> Changes:
         """Record values (n,) at sites (n,) together: each cell is fitted once, not once a value."""
-        self.sites.add_many(sites, values)
+        self.sites.add_many(sites, values, weights)
         changed: list[Cell] = []
         gone: list[Cell] = []
         work = self._first_members(np.unique(sites))
@@ -381,10 +383,10 @@ class Partition:
     def _refit(self, cell: Cell, moments_only: bool = False) -> IntArray:
         """Compute a cell's posterior afresh from its data; the sites that have any."""
         where, held = self.data(cell)
-        counts = self.sites.count[held].astype(float)
-        means = self.sites.total[held] / counts
+        weights = self.sites.weight_of(held)
+        means = self.sites.total[held] / weights
         prior = self.candidates.prior(cell.layout)
-        cell.posterior.refit(prior, where, means, counts, moments_only)
+        cell.posterior.refit(prior, where, means, weights, moments_only)
         self._warm.note(cell.posterior)
         return held
 

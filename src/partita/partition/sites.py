@@ -1,8 +1,9 @@
 """Sites: the points that carry data, and that data, stored once for all cells that hold it.
 
-A site has a number, scaled coordinates (`cover.Geometry`), a count of observations and their sum.
-On a finite domain the sites are the arms; on a box they are registered when first asked for or
-told.
+A site has a number, scaled coordinates (`cover.Geometry`), a count of observations, their weight
+and their weighted sum. An observation weighs 1, or (L/s)² where its noise is known to be s instead
+of L: several are exactly one of noise variance α over their weight, at their weighted mean. On a
+finite domain the sites are the arms; on a box they are registered when first asked for or told.
 """
 
 from __future__ import annotations
@@ -25,28 +26,51 @@ SNAP_BITS = 32
 
 
 class Sites:
-    """Data of numbered points: how many observations each has, and their sum, (n,) each."""
+    """Data of numbered points, (n,) each: the observations, their weight and weighted sum."""
 
     scaled: FloatArray  # (n, d)
     count: IntArray
     total: FloatArray
+    #: The weight, once it is anything but the count.
+    _weight: FloatArray | None = None
     _points: FloatArray  # (n, d), in the user's units
 
     def x(self, site: int) -> FloatArray:
         """The point of a site in the user's units, (d,)."""
         return np.asarray(self._points[site].copy())
 
-    def add(self, site: int, value: float) -> int:
+    def add(self, site: int, value: float, weight: float = 1.0) -> int:
         """Add one value at a site; return how many it has now."""
+        if weight != 1.0 or self._weight is not None:
+            self._own_weight()[site] += weight
+            value *= weight
         count = self.count[site] + 1
         self.count[site] = count
         self.total[site] += value
         return int(count)
 
-    def add_many(self, sites: IntArray, values: FloatArray) -> None:
-        """Add values (n,) at sites (n,)."""
+    def add_many(
+        self, sites: IntArray, values: FloatArray, weights: FloatArray | None = None
+    ) -> None:
+        """Add values (n,) at sites (n,), of weight 1 unless others are given."""
+        if weights is not None:
+            np.add.at(self._own_weight(), sites, weights)
+            values = weights * values
+        elif self._weight is not None:
+            np.add.at(self._weight, sites, 1.0)
         np.add.at(self.count, sites, 1)
         np.add.at(self.total, sites, values)
+
+    def weight_of(self, sites: IntArray | slice) -> FloatArray:
+        """The weight of the values at sites (n,), a new array."""
+        weight = self.count if self._weight is None else self._weight
+        return np.asarray(weight[sites].astype(float))
+
+    def _own_weight(self) -> FloatArray:
+        """The weight as an array of its own, from now on."""
+        if self._weight is None:
+            self._weight = self.weight_of(slice(None))
+        return self._weight
 
 
 class ArmSites(Sites):
@@ -108,6 +132,8 @@ class BoxSites(Sites):
                 self.scaled = _extended(self.scaled, room)
                 self.count = _extended(self.count, room)
                 self.total = _extended(self.total, room)
+                if self._weight is not None:
+                    self._weight = _extended(self._weight, room)
             self.scaled[number] = scaled
             self._points[number] = self.to_user(scaled[None, :])[0] if x is None else x
         return number

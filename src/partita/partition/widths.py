@@ -77,7 +77,10 @@ class PaperWidth(Width):
 
 @dataclass
 class SingleCellWidth(Width):
-    """β = B + L √(2(γ + 1 + log(1/δ))), for one cell. Chowdhury & Gopalan 2017, Theorem 2."""
+    """β = B + L √(2(γ + 1 + log(1/δ))), for one cell. Chowdhury & Gopalan 2017, Theorem 2.
+
+    For α ≥ 1 it is wider than `MixtureWidth` with the same γ, so it holds wherever that does.
+    """
 
     norm_bound: float
     sub_gaussian: float
@@ -102,6 +105,10 @@ class MixtureWidth(Width):
     cell of level h over a first cover of C cells gets δ_A = δ·(6/π²)/((h+1)²·C·2^{dh}): summed over
     every cell that could exist this is δ, so the width does not depend on t and an untouched cell's
     index never changes.
+
+    An observation whose noise is s_i-sub-Gaussian has weight w_i = (L/s_i)²: multiplied by √w_i its
+    noise is L-sub-Gaussian. So α/w_i takes the place of α and nothing else changes, with
+    γ = ½ log det(I + W^½KW^½/α). docs/core.md has the proof.
     """
 
     norm_bound: float

@@ -21,7 +21,7 @@ from partita.model.mixed import Mixed
 from partita.partition.cover import MAX_DIM
 
 #: Raised by one whenever what a policy saves changes; a policy of another version is refused.
-STATE_VERSION = 7
+STATE_VERSION = 8
 #: Values beyond this could overflow when they are squared or summed.
 LARGEST_VALUE = 1e150
 
@@ -41,7 +41,7 @@ class Policy(ABC):
     #: Whether what is pending is looked up here alone, so that `expect` can add to it.
     plans_from_pending: ClassVar[bool] = False
     #: Whether it uses the noise of single values, where that is known: `tell(x, y, std=...)`.
-    takes_std: ClassVar[bool] = False
+    takes_std: bool = False
     #: Evaluations planned; None where the policy needs no horizon.
     horizon: int | None = None
     _past_horizon = False
@@ -96,7 +96,7 @@ class Policy(ABC):
         if std is not None and not self.takes_std:
             raise InvalidInput(
                 f"tell(x, y, std={std!r}): {type(self).__name__} has no use for the noise of "
-                "single values. Leave std out, or use CalibratedUCB."
+                "single values. Leave std out, or use a policy that has, such as PiGPUCB."
             )
         point = _as_point(x)
         if point.ndim != 1:

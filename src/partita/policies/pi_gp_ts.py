@@ -28,9 +28,10 @@ class PiGPTS(UCBPolicy):
     """Draws a function from the posterior of every cell and plays the highest point of them all.
 
     The posterior is that of the prior which the mixture width mixes over, GP(0, (L²/α)k), with
-    Gaussian noise of deviation L. Bounds, `recommend` and `certificate` are those of `PiGPUCB`:
-    they hold however points are chosen. A regret bound is not known for draws this narrow;
-    Chowdhury & Gopalan 2017 prove one for a single cell and draws widened by β ("GP-TS").
+    Gaussian noise of deviation L, or s for a value told with `std=s`. Bounds, `recommend` and
+    `certificate` are those of `PiGPUCB`: they hold however points are chosen. A regret bound is not
+    known for draws this narrow; Chowdhury & Gopalan 2017 prove one for a single cell and draws
+    widened by β ("GP-TS").
 
     Deviates: only the cells that changed and `redraws` others, in turn, are drawn anew at a step,
     so that a step costs the same however many cells there are; `redraws=None` draws all.
@@ -45,6 +46,7 @@ class PiGPTS(UCBPolicy):
     """
 
     guarantee = "proven"
+    takes_std = True
 
     def __init__(
         self,

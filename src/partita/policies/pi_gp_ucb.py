@@ -65,9 +65,17 @@ class PiGPUCB(UCBPolicy):
         On a box, choose by the bound on f over the whole cell (candidates and the slack between
         them) instead of over its candidates. The regret theorem on a box needs it; without it the
         promise is against the best candidate. `certificate` counts the slack either way.
+
+    Values of known noise
+    ---------------------
+    `tell(x, y, std=s)` says that the noise of this value is s-sub-Gaussian, instead of what `noise`
+    says of the others: more or less. It has the regulariser α(s/L)² then, and all bounds hold as
+    they do without, the paper's width included; docs/core.md has the proof. s must not depend on
+    the value's own noise. Exact values, s = 0, count as s = L/1000, or as what makes α(s/L)² 1e−10.
     """
 
     guarantee = "proven"
+    takes_std = True
 
     def __init__(
         self,

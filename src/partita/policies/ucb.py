@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import numpy.typing as npt
 
 from partita._types import CellView, FloatArray, IntArray, Prediction, Recommendation
+from partita.model.assumptions import Assumptions
 from partita.partition.bounds import warn_contradiction
 from partita.partition.engine import Engine
 from partita.partition.sites import BoxSites
 
 from .base import Policy
+
+#: The noise of a single value counts as at least this part of L: an exact value is s-sub-Gaussian
+#: for every s > 0, so the bounds hold.
+LEAST_NOISE = 1e-3
+#: Its variance α(s/L)² is at least this, unless α is less: variances are known to about 1e−15.
+LEAST_VARIANCE = 1e-10
+#: The weight of a value so noisy that it tells nothing; less could underflow.
+LEAST_WEIGHT = 1e-200
 
 
 class UCBPolicy(Policy):
@@ -20,8 +30,13 @@ class UCBPolicy(Policy):
     Bounds come from told data only, never from pending points. With pending points they hold if
     whether and when a value arrives does not depend on its own noise; the regret theorems are for
     one point at a time.
+
+    Where `takes_std`, a value of known noise s has the regulariser α(s/L)² instead of α, and counts
+    in the information gain with that: the bounds hold as they do without (docs/core.md). They need
+    that s does not depend on the value's own noise, as a spread of few replicates would.
     """
 
+    assumptions: Assumptions
     _engine: Engine
 
     def recommend(self) -> Recommendation:
@@ -72,12 +87,21 @@ class UCBPolicy(Policy):
         return self._engine.partition.sites.locate(points)
 
     def _record(self, site: int, value: float, asked: bool, std: float | None = None) -> None:
-        self._engine.observe(site, value, asked, self._step())
+        weight = 1.0 if std is None else float(self._weights(np.float64(std)))
+        self._engine.observe(site, value, asked, self._step(), weight)
 
     def _record_many(
         self, sites: IntArray, values: FloatArray, stds: FloatArray | None = None
     ) -> None:
-        self._engine.observe_many(sites, values, self._pending_plays(), self._step())
+        weights = None if stds is None else self._weights(stds)
+        self._engine.observe_many(sites, values, self._pending_plays(), self._step(), weights)
+
+    def _weights(self, stds: FloatArray | np.float64) -> FloatArray:
+        """Weights (L/s)² of values of known noise s, kept where rounding leaves them standing."""
+        constant = self.assumptions.sub_gaussian
+        variance = max(LEAST_NOISE**2, min(1.0, LEAST_VARIANCE / self._engine.partition.alpha))
+        ratio = constant / np.maximum(stds, constant * math.sqrt(variance))
+        return np.asarray(np.maximum(ratio**2, LEAST_WEIGHT))
 
     def _released(self, site: int) -> None:
         self._engine.release(site, self._step())

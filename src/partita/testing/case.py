@@ -202,3 +202,8 @@ def refused(call: Callable[..., object], *arguments: object) -> bool:
     except REFUSALS:
         return True
     return False
+
+
+def takes_std(policy: Any) -> bool:
+    """Whether a policy says that it uses the noise of single values, `tell(x, y, std=...)`."""
+    return bool(getattr(policy, "takes_std", False))

@@ -11,7 +11,7 @@ import numpy as np
 from partita._types import FloatArray
 from partita.model.domains import Box
 
-from .case import REFUSALS, Case, Departure
+from .case import REFUSALS, Case, Departure, takes_std
 from .problems import Problem
 from .rules import RuleTests, rule
 
@@ -25,6 +25,7 @@ class BadCall(NamedTuple):
     words: str
     x: Any
     y: Any
+    std: Any = None
 
 
 #: Lists the bad calls about a pending point of a problem.
@@ -50,12 +51,18 @@ class RefusalTests(RuleTests):
         _check_refused(case, _bad_bulks)
 
     @rule()
+    def test_bad_std(self, case: Case) -> None:
+        """A bad `std` of a value is refused; any is, if the policy does not say `takes_std`."""
+        _check_refused(case, _bad_stds(case))
+
+    @rule()
     def test_refused_unchanged(self, case: Case) -> None:
         """A refused tell changes nothing: the point stays pending, later asks are the same."""
         twin = case.start(steps=_BEFORE)
         twin.tell(twin.ask())
         expected = twin.play(8, stream=1)
-        for bad_calls in (_bad_points, _bad_values, *([_bad_bulks] if case.promises.bulk else [])):
+        bulks = [_bad_bulks] if case.promises.bulk else []
+        for bad_calls in (_bad_points, _bad_values, *bulks, _bad_stds(case)):
             for i in range(len(bad_calls(case.problem, expected[0]))):
                 game = case.start(steps=_BEFORE)
                 pending = game.ask()
@@ -99,7 +106,10 @@ def _check_refused(case: Case, bad_calls: BadCalls) -> None:
 def _outcome(policy: Any, call: BadCall) -> Exception | None:
     """What a call raised, or None if it went through."""
     try:
-        policy.tell(call.x, call.y)
+        if call.std is None:
+            policy.tell(call.x, call.y)
+        else:
+            policy.tell(call.x, call.y, std=call.std)
     except Exception as error:
         return error
     return None
@@ -146,3 +156,24 @@ def _bad_bulks(problem: Problem, x: FloatArray) -> list[BadCall]:
         BadCall("tell of four points, one with a NaN", undefined, values),
         BadCall("tell of four values, one NaN", points, np.array([0.0, 0.0, 0.0, math.nan])),
     ]
+
+
+def _bad_stds(case: Case) -> BadCalls:
+    """Lists the tells with a noise of single values that this policy must refuse."""
+    takes = takes_std(case.start().policy)
+
+    def bad_calls(problem: Problem, x: FloatArray) -> list[BadCall]:
+        y = problem.f(x)
+        stds = [-0.1, math.nan, math.inf, "low", [0.1, 0.1], *([] if takes else [0.1, 0.0])]
+        calls = [BadCall(f"tell(x, y, std={std!r})", x, y, std) for std in stds]
+        if not case.promises.bulk:
+            return calls
+        points = problem.some_points(4, stream=2)
+        values = problem.values(points)
+        many = [-0.1, math.nan, [0.1] * 3, [[0.1] * 4], [0.1, 0.1, 0.1, -0.1]]
+        many += [] if takes else [0.1, [0.1] * 4]
+        return calls + [
+            BadCall(f"tell of four points with std={std!r}", points, values, std) for std in many
+        ]
+
+    return bad_calls

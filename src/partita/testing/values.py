@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .case import REFUSALS, Case, Departure, refused
+import numpy as np
+
+from .case import REFUSALS, Case, Departure, refused, takes_std
 from .problems import odd_domain
 from .rules import RuleTests, rule
 
@@ -50,4 +52,28 @@ class ValueTests(RuleTests):
                 game.tell(x)
             game.recommendation()
         game.check_inside(game.play(20), "ask() after extreme values")
+        game.recommendation()
+
+    @rule()
+    def test_own_std(self, case: Case) -> None:
+        """Values of known noise are played; a `std` of `sub_gaussian` changes nothing."""
+        twin, game = case.start(), case.start()
+        if not takes_std(game.policy):
+            return
+        own = getattr(game.policy, "sub_gaussian", None)
+        if own is not None:
+            expected, asks = twin.play(20), []
+            for x, y in game.moves(20):
+                asks.append(np.array(x, dtype=float).ravel())
+                game.policy.tell(x, y, std=own)
+            case.check_same(
+                expected,
+                asks,
+                "tell(x, y, std=policy.sub_gaussian) does what tell(x, y) does",
+                "Weigh a value of noise s by (L/s)², L being the constant of those without.",
+            )
+        for i, (x, y) in enumerate(game.moves(20, stream=1)):
+            game.check_inside(x, "ask() after values of known noise")
+            std = game.problem.scale * (0.0, 1e-9, 0.1, 1e9)[i % 4]
+            game.policy.tell(x, y if std else game.problem.f(x), std=std)
         game.recommendation()

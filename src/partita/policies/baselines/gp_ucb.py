@@ -44,6 +44,10 @@ class GPUCB(UCBPolicy):
         Standard deviation of f under the prior, for bound="bayesian".
     delta, seed
         As in `PiGPUCB`.
+
+    With bound="bayesian", `tell(x, y, std=s)` takes the standard deviation of a value's Gaussian
+    noise where it is known. bound="rkhs" refuses it: γ_t there is the most that t values of noise L
+    can tell, and quieter ones tell more.
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class GPUCB(UCBPolicy):
         width: Width
         if self.bound == "bayesian":
             self.guarantee = "bayesian"
+            self.takes_std = True
             size = self.amplitude
             self.alpha = _regulariser(deviation / size)
             width = BayesianWidth(size, arms.size, self.delta)

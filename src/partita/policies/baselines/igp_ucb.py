@@ -26,10 +26,12 @@ class IGPUCB(UCBPolicy):
     cost of a step is then the same for ever), above that by rows or, on a grid, by convolution (the
     cost grows with t). On a box the candidates are one fixed lattice of about a thousand points.
 
-    Parameters are those of `PiGPUCB`; `alpha` must be at least 1 for the width to hold.
+    Parameters are those of `PiGPUCB`; `alpha` must be at least 1 for the width to hold. So is what
+    `tell(x, y, std=s)` does with a value of known noise.
     """
 
     guarantee = "proven"
+    takes_std = True
 
     def __init__(
         self,
