@@ -87,7 +87,7 @@ class Shape:
 
 def _like(given: Number, result: Any) -> Number:
     """A result of NumPy's, as a float where a float was given."""
-    return cast(Number, float(result)) if np.ndim(given) == 0 else cast(Number, result)
+    return cast(Number, float(result) if np.ndim(given) == 0 else result)
 
 
 #: Values as they are.

@@ -7,7 +7,6 @@ Means and variances are in units of the amplitude, from the mean.
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import NamedTuple
@@ -22,7 +21,6 @@ from partita.gp.data import Data, farthest
 from partita.gp.fitting import JITTER, Fit, Fixed, Settings, first_settings, fit, profile
 from partita.gp.noise_map import NoiseMap, learn_map
 from partita.gp.shapes import IDENTITY
-from partita.gp.smearing import Smearing, learn_smearing
 
 from .values import Sums
 
@@ -56,8 +54,6 @@ class Model:
 
     #: Where the noise is loud, if it is not the same everywhere.
     _noise: NoiseMap | None
-    #: What shaped values leave out of the mean, if they do.
-    _smearing: Smearing | None
 
     def __init__(
         self, dim: int, sums: Sums, fixed: Fixed, delta: float, shaped: bool = True
@@ -65,7 +61,7 @@ class Model:
         self._sums, self._fixed, self._delta = sums, fixed, delta
         #: What is known of f's values or noise is known of them as they are.
         self._shaped = fixed == Fixed() and shaped
-        self._noise = self._smearing = None
+        self._noise = None
         self.fit = Fit(first_settings(dim, fixed), np.zeros((dim + 1, dim + 1)))
         self.believed = self.fit.best
 
@@ -84,12 +80,8 @@ class Model:
             return True
         exact = self._sums.exact
         try:
-            if exact and self._shaped:
-                self.fit = self._fit_exact(data, restart)
-            else:
-                self.fit = fit(data, last.best, self._fixed, restart, exact, self._shaped)
+            self.fit = self._fit(data, restart)
             self._map_noise(data)
-            self._learn_smearing(data)
         except NumericalError:
             return False
         self.believed = best = self.fit.best
@@ -99,13 +91,15 @@ class Model:
             self.believed = replace(best, amplitude=max(math.sqrt(apart.square), best.amplitude))
         return True
 
-    def _fit_exact(self, data: Data, restart: bool) -> Fit:
-        """Fit the shape to data without noise that are not too close, and then the settings."""
-        few = data.take(farthest(data.points, len(data.points), CLOSE))
-        best = self.fit.best
-        shape = fit(few, best, self._fixed, restart, exact=True, shaped=True).best.shape
+    def _fit(self, data: Data, restart: bool) -> Fit:
+        """Fit shape and settings; without noise first the shape, to points not too close."""
+        best, exact = self.fit.best, self._sums.exact
+        if not exact or not self._shaped:
+            return fit(data, best, self._fixed, restart, exact, self._shaped)
+        apart = data.take(farthest(data.points, len(data.points), CLOSE))
+        shape = fit(apart, best, self._fixed, restart, exact, shaped=True).best.shape
         start = replace(best, shape=IDENTITY)
-        found = fit(shape.data(data), start, self._fixed, restart, exact=True)
+        found = fit(shape.data(data), start, self._fixed, restart, exact)
         return replace(found, best=replace(found.best, shape=shape))
 
     def _map_noise(self, data: Data) -> None:
@@ -121,19 +115,6 @@ class Model:
             again = fit(shaped, plain, replace(self._fixed, form=best.form))
             self.fit = replace(again, best=replace(again.best, shape=best.shape))
 
-    def _learn_smearing(self, data: Data) -> None:
-        """Learn what shaped values leave out of the mean."""
-        best, self._smearing = self.fit.best, None
-        if best.shape.identity or self._sums.exact:
-            return
-        data = data._replace(ratios=self.noise_at(data.points))
-        with suppress(np.linalg.LinAlgError):
-            shaped = best.shape.data(data, best.noise_std**2)
-            posterior = condition(shaped, best, best, self._fixed, believed=True)
-            known = posterior.settings
-            means = known.mean + known.amplitude * posterior.moments_of(len(data.means)).mean
-            self._smearing = learn_smearing(data, means, best)
-
     def noise_at(self, points: FloatArray) -> FloatArray:
         """Variances of the noise at points (n, d), over the overall one, (n,)."""
         return np.ones(len(points)) if self._noise is None else self._noise.at(points)
@@ -142,11 +123,7 @@ class Model:
         """Data of values as data of shaped ones, with the noise of each place."""
         if self._noise is not None:
             data = data._replace(ratios=self._noise.at(data.points))
-        seen = settings.shape.data(data, settings.noise_std**2)
-        if self._smearing is not None and not settings.shape.identity:
-            shift = self._smearing.shift(data.points, seen.means)
-            seen = seen._replace(means=seen.means + shift)
-        return seen
+        return settings.shape.data(data, settings.noise_std**2)
 
     def guess(self, played: IntArray, enough: bool) -> Settings:
         """Settings for answers while the first design is under way; nothing is learned.
@@ -179,8 +156,14 @@ class Model:
     def _condition(
         self, sites: IntArray, settings: Settings, overall: Settings, believed: bool
     ) -> Conditioned:
-        """The posterior by the values at sites, with more noise where that is needed."""
+        """The posterior by the values at sites."""
         data = self.shaped(self._sums.data(sites), settings)
+        return self._posterior(data, settings, overall, believed)
+
+    def _posterior(
+        self, data: Data, settings: Settings, overall: Settings, believed: bool
+    ) -> Conditioned:
+        """The posterior by shaped data, with more noise where that is needed."""
         noise = settings.noise
         for tried in (noise, *(factor * noise + 1e-6 * factor for factor in MORE_NOISE)):
             try:
