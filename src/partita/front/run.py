@@ -214,13 +214,6 @@ def _result(run: Run, stop: Stop, dropped: int) -> Result:
         message += f" {dropped:,} {what} dropped."
     if run.n_failed:
         message += f" {run.n_failed:,} failed, first with {error_text(run.errors[0])}."
-    clipped = optional.clipped(player.policy)
-    if clipped:
-        message += (
-            f" {clipped:,} value{'s' * (clipped > 1)} far outside all others "
-            f"count{'s' * (clipped == 1)} as less extreme: policy='calibrated-ucb[outliers=keep]' "
-            "takes such values as they are."
-        )
     if _contradicted(player, best, last.certificate):
         message += (
             " The bounds contradict each other, so they do not hold: give a larger norm_bound, or "

@@ -113,6 +113,27 @@ def likelihood_slopes(inverse, weights, square, slope, squares, counts):
 
 
 @njit(cache=True)
+def gaussian_sums(points, centres, first, second, width):
+    """Sums of `first` and of `second` (P,) around points (n, d), (2, n).
+
+    Each is weighted by exp(−r²/2w²), r the distance from the point to its centre, w the `width`.
+    """
+    n, d = points.shape
+    out = np.zeros((2, n))
+    scale = -0.5 / (width * width)
+    for i in range(n):
+        for j in range(centres.shape[0]):
+            square = 0.0
+            for c in range(d):
+                away = points[i, c] - centres[j, c]
+                square += away * away
+            weight = math.exp(scale * square)
+            out[0, i] += weight * first[j]
+            out[1, i] += weight * second[j]
+    return out
+
+
+@njit(cache=True)
 def observe_rows(rows, used, mean, variance, column, j, value, noise):
     """Condition on a value at candidate j, remembering one more row of V = L⁻¹K.
 

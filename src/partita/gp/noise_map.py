@@ -42,11 +42,8 @@ class NoiseMap:
 
     def at(self, points: FloatArray) -> FloatArray:
         """Ratios (n,) at points (n, d)."""
-        here, there = points / self.width, self.points / self.width
-        squares = (here**2).sum(axis=1)[:, None] + (there**2).sum(axis=1) - 2.0 * here @ there.T
-        weights = np.exp(-0.5 * np.maximum(squares, 0.0))
-        ratios = (PRIOR + weights @ self.observed) / (PRIOR + weights @ self.expected)
-        return np.asarray(np.clip(ratios, LEAST, MOST))
+        sums = _loops.gaussian_sums(points, self.points, self.observed, self.expected, self.width)
+        return np.asarray(np.clip((PRIOR + sums[0]) / (PRIOR + sums[1]), LEAST, MOST))
 
 
 def learn_map(data: Data, settings: Settings, fixed: Fixed) -> NoiseMap | None:

@@ -53,8 +53,9 @@ class Shape:
         """Values, given shaped ones."""
         if self.identity:
             return shaped
-        limited = np.clip(shaped, -FARTHEST, FARTHEST)
-        return _like(shaped, self.centre + self.size * np.sinh(limited))
+        if isinstance(shaped, float):
+            return self.centre + self.size * math.sinh(min(max(shaped, -FARTHEST), FARTHEST))
+        return self.centre + self.size * np.sinh(np.clip(shaped, -FARTHEST, FARTHEST))
 
     def slope(self, values: Number) -> Number:
         """Derivative of the shaped values by the values."""

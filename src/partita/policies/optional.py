@@ -61,8 +61,3 @@ def cells(policy: Any) -> tuple[Any, ...]:
 def guarantee(policy: Any) -> str:
     """What stands behind the bounds: see `Policy.guarantee`."""
     return str(getattr(policy, "guarantee", "none"))
-
-
-def clipped(policy: Any) -> int:
-    """The number of values that the policy counts as less extreme than they were told."""
-    return int(getattr(policy, "clipped", 0))

@@ -10,28 +10,46 @@ from partita.errors import InvalidInput
 from partita.partition.cover import Geometry
 from partita.partition.sites import BoxSites
 from partita.policies.calibrated.calibrated_ucb import CalibratedUCB
-from partita.policies.calibrated.values import Intake, Sums
+from partita.policies.calibrated.values import Sums
 
 
 def sums_at(x):
     """Sums with room for one site, and that site."""
     sites = BoxSites(LINE, Geometry(1, 1))
     site, sums = int(sites.locate(np.array([[x]]))[0]), Sums(sites)
-    sums.reserve(site)
     return sums, site
 
 
-def test_values_can_be_taken_out_of_the_sums_again():
+def test_sums_are_those_of_the_values():
     sums, site = sums_at(0.25)
-    for value in (3.0, 1e6, 5.0, 4.0):
-        sums.add(site, value)
-    sums.remove(site, 1e6)
-    counts, means, within = sums.data(np.array([site]))[1:4]
-    assert (counts[0], means[0]) == (3, pytest.approx(4.0))
-    assert within[0] == pytest.approx(2.0, rel=1e-3)
     for value in (3.0, 5.0, 4.0):
-        sums.remove(site, value)
-    assert sums.count[site] == 0
+        sums.add(site, value)
+    data = sums.data(np.array([site]))
+    assert (data.counts[0], data.means[0], data.within[0]) == (3, pytest.approx(4.0), 2.0)
+    assert not data.told
+
+
+def test_values_of_known_noise_are_weighted_by_their_precision():
+    sums, site = sums_at(0.25)
+    for value, std in ((3.0, 0.5), (5.0, 0.1), (4.0, 2.0)):
+        sums.add(site, value, std)
+    precision = np.array([0.5, 0.1, 2.0]) ** -2
+    alone = sums.data(np.array([site]))
+    assert alone.means[0] == pytest.approx(np.average([3.0, 5.0, 4.0], weights=precision))
+    assert alone.known[0] == pytest.approx(1 / precision.sum())
+    sums.add(site, 7.0)  # the noise of this one is not known
+    both = sums.data(np.array([site]))
+    assert len(both.means) == 2
+    assert (both.counts[0], both.means[0], math.isnan(both.known[0])) == (1, 7.0, True)
+    assert (both.means[1], both.known[1]) == (alone.means[0], alone.known[0])
+
+
+def test_exact_values_outweigh_all_others():
+    sums, site = sums_at(0.25)
+    sums.add(site, 100.0, 1.0)
+    sums.add(site, 3.0, 0.0)
+    data = sums.data(np.array([site]))
+    assert (data.means[0], data.known[0]) == (3.0, pytest.approx(0.0, abs=1e-200))
 
 
 def test_means_of_large_values_do_not_drift():
@@ -44,52 +62,6 @@ def test_means_of_large_values_do_not_drift():
 
 
 # -- outliers --------------------------------------------------------------------------------------
-
-
-def test_fences_drop_luck_keep_losses_and_give_back():
-    sites = BoxSites(LINE, Geometry(1, 1))
-    sites.locate(np.array([[0.1], [0.2], [0.3]]))
-    intake = Intake(Sums(sites), 8, False)
-    for value in np.linspace(0, 1, 16):
-        assert intake.take(0, float(value)) == (value, False)
-    low, high = intake.low, intake.high
-    assert intake.take(1, 500.0) == (high, False)
-    assert (intake.take_doubted(), intake.take_doubted()) == (1, None)
-    assert intake.take(1, 0.5) == (0.5, True)  # an ordinary value: it was luck
-    assert mean_at(intake, 1) == 0.5
-    assert intake.take(1, 600.0) == (None, False)
-    assert intake.take_doubted() is None
-    assert intake.take(1, -500.0) == (low, False)  # a loss counts, as far as the fence
-    assert intake.take(2, 700.0) == (high, False)
-    assert intake.clipped == 4
-    assert intake.take(2, 700.0) == (high, True)  # again at the same site: it is f
-    assert mean_at(intake, 1) == pytest.approx((0.5 + 500 + 600 + low) / 4)
-    assert mean_at(intake, 2) == pytest.approx(700)
-    assert (intake.clipped, intake.high) == (1, 700.0)
-
-
-def mean_at(intake, site):
-    return intake.sums.data(np.array([site])).means[0]
-
-
-def test_fences_are_the_same_for_bulk_tells():
-    rng = np.random.default_rng(1)
-    X = rng.random((300, 2))
-    Y = np.array([bowl(x) for x in X])
-    Y[5], Y[100], Y[200] = 1e4, 1e4, -1e4
-    one, many = CalibratedUCB(SQUARE), CalibratedUCB(SQUARE)
-    for x, y in zip(X, Y, strict=True):
-        one.tell(x, y)
-    many.tell(X, Y)
-    low, high = many._intake.low, many._intake.high
-    assert many._intake.fenced
-    assert (one._intake.low, one._intake.high) == (low, high)
-    assert one.clipped == many.clipped == 3
-    spread = np.ptp(np.delete(Y, [5, 100, 200]))
-    assert spread < high - low < 100 * spread
-    for policy in (one, many):
-        means = policy._intake.sums.data(policy._regions.played).means
-        assert low <= min(means) < max(means) <= high
 
 
 @pytest.mark.parametrize("early", [False, True])
@@ -109,14 +81,13 @@ def test_heavy_outliers(early, sign):
     assert bowl(policy.recommend().x) > -0.05
 
 
-def test_what_fences_come_to_hold_counts_again():
+def test_a_baseline_told_often_does_not_hide_the_peak():
     """A baseline told often, then a run: all the first plays are far outside its values."""
     policy, rng = CalibratedUCB(SQUARE, seed=1), np.random.default_rng(1)
     corner = np.array([0.95, 0.95])
     policy.tell(np.tile(corner, (20, 1)), bowl(corner) + 1e-3 * rng.normal(size=20))
     run(policy, bowl, 40, noise=1e-3)
-    assert policy.clipped == 0
-    assert bowl(policy.recommend().x) > -1e-3  # it was −0.02 with the peak clipped
+    assert bowl(policy.recommend().x) > -1e-3
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -128,29 +99,28 @@ def test_a_sharp_peak_is_no_outlier(seed):
     assert peak(policy.recommend().x) > 0.999
 
 
-def test_a_value_too_good_to_be_true_is_played_again_and_dropped():
+@pytest.mark.parametrize("luck", [10.0, 1e3, 1e6])
+def test_a_value_too_good_to_be_true_is_found_out(luck):
     policy = played(CalibratedUCB(SQUARE, seed=0), bowl, 40, noise=0.1)
     lucky = np.array([0.9, 0.9])
-    policy.tell(lucky, 1000.0)
-    assert policy.clipped == 1
-    np.testing.assert_array_equal(policy.ask(), lucky)
-    policy.tell(lucky, -0.5)
-    site = int(policy._sites.locate(lucky[None, :])[0])
-    counts, means = policy._intake.sums.data(np.array([site]))[1:3]
-    assert (counts[0], means[0]) == (1, pytest.approx(-0.5))
-    assert policy.told == 42
-    run(policy, bowl, 20, noise=0.1)
-    assert policy.clipped == 1
-    assert bowl(policy.recommend().x) > -0.1
+    policy.tell(lucky, luck)
+    plays, rng = [], np.random.default_rng(0)
+    for _ in range(60):
+        plays.append(policy.ask())
+        policy.tell(plays[-1], bowl(plays[-1]) + 0.1 * rng.normal())
+    assert np.linalg.norm(np.array(plays) - lucky, axis=1).min() < 0.15  # it looked there,
+    assert np.sum(np.linalg.norm(np.array(plays) - lucky, axis=1) < 0.15) <= 30  # not for ever
+    answer = policy.recommend()
+    assert bowl(answer.x) > -0.1
+    assert answer.mean < 0.2
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
-def test_values_of_the_first_design_are_no_outliers(sign):
+def test_values_of_the_first_design_are_kept_in_mind(sign):
     policy = CalibratedUCB(LINE, seed=0)
     for _ in range(60):
         x = policy.ask()
         policy.tell(x, sign * float(x[0]))
-    assert policy.clipped == 0
     assert policy.predict([[0.2]]).mean[0] == pytest.approx(sign * 0.2, abs=0.05)
 
 
@@ -160,16 +130,15 @@ def test_values_that_come_again_at_their_point_are_no_outliers():
     for _ in range(300):
         x = policy.ask()
         policy.tell(x, -float((x[0] - 0.2) ** 2) + rng.normal(0, 0.01))
-    policy.tell([0.93], 100.0)
-    assert policy.clipped == 1
-    policy.tell([0.93], 100.0)
-    assert policy.clipped == 0
+    for _ in range(4):
+        policy.tell([0.93], 100.0)
     best = policy.recommend()
     assert best.x[0] == pytest.approx(0.93)
-    assert best.mean == pytest.approx(100.0, rel=0.01)
+    assert best.lower < 100.0 < best.upper
+    assert best.mean == pytest.approx(100.0, rel=0.2)
 
 
-def test_rare_losses_count_if_outliers_are_kept(caplog):
+def test_rare_losses_count_if_outliers_are_kept():
     def loss(x, rng):  # on average 1 − 10 (1 − x): the best is x = 1, without the losses it is 0
         return -float(x[0] + rng.normal() * 0.1 + 1000 * (rng.random() < 0.01 * (1 - x[0])))
 
@@ -182,7 +151,6 @@ def test_rare_losses_count_if_outliers_are_kept(caplog):
         answers[outliers] = float(policy.recommend().x[0])
     assert answers["clip"] < 0.2
     assert answers["keep"] > 0.5
-    assert caplog.text.count("far outside all others") == 1
     with pytest.raises(InvalidInput, match="outliers"):
         CalibratedUCB(LINE, outliers="drop")
 
@@ -197,7 +165,7 @@ def waves(x):
 
 def test_without_noise_nothing_is_played_twice_and_bounds_hold():
     policy = played(CalibratedUCB(SQUARE, seed=0), waves, 250)
-    assert policy._intake.sums.exact
+    assert policy._sums.exact
     assert len(policy._regions.home) > 225  # replays until it was sure
     grid = np.stack(np.meshgrid(*2 * [np.linspace(0, 1, 41)]), axis=-1).reshape(-1, 2)
     values = np.array([waves(x) for x in grid])
@@ -220,11 +188,11 @@ def test_without_noise_it_does_not_stay_at_the_wrong_maximum(f):
 
 def test_noise_that_shows_itself_later_is_seen():
     policy = played(CalibratedUCB(LINE, seed=0), bowl, 60)
-    assert policy._intake.sums.exact
+    assert policy._sums.exact
     x = policy.recommend().x
     policy.tell(x, bowl(x) + 0.3)
-    assert not policy._intake.sums.exact
-    run(policy, bowl, 60, noise=0.3)
+    assert not policy._sums.exact
+    run(policy, bowl, 400, noise=0.3)
     assert 0.1 < policy.settings["noise_std"] < 0.5
 
 
@@ -233,7 +201,7 @@ def test_yes_and_no_are_not_taken_for_values_without_noise():
     for _ in range(300):
         x = policy.ask()
         policy.tell(x, float(rng.random() < 0.2 + 0.7 * math.exp(-30 * (x[0] - 0.6) ** 2)))
-    assert not policy._intake.sums.exact
+    assert not policy._sums.exact
     assert policy.recommend().x[0] == pytest.approx(0.6, abs=0.15)
     assert policy.settings["noise_std"] > 0.2
 

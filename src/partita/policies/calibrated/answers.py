@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from partita._types import FloatArray, Prediction, Recommendation
+from partita._types import FloatArray, IntArray, Prediction, Recommendation
 from partita.gp.fitting import Settings
 from partita.partition.sites import ArmSites, BoxSites
 
 from .candidates import Proposals, best_of
-from .model import Conditioned, Model, bounds_at
+from .model import CHANCE, Conditioned, Model, bounds_at, left_out
 from .regions import Region, Regions
 from .values import Sums
 
@@ -29,6 +29,7 @@ class _Answer(NamedTuple):
     site: int
     mean: float
     posterior: Conditioned
+    informed_by: IntArray  # the sites that the posterior is by
 
 
 class _Bound(NamedTuple):
@@ -65,16 +66,22 @@ class Answers:
         best = max(answers, key=lambda answer: answer.worth)
         point = self._sites.scaled[best.site]
         bounds = bounds_at(best.posterior, point, self._model.reach(settings))
-        return Recommendation(self._sites.x(best.site), best.mean, *bounds)
+        more = left_out(best.posterior, self._sums.data(best.informed_by), point, best.mean)
+        return Recommendation(
+            self._sites.x(best.site),
+            best.mean + more.mean,
+            bounds.lower + more.mean - CHANCE * more.error,
+            bounds.upper + more.mean + CHANCE * more.error,
+        )
 
     def _best_in(self, region: Region, settings: Settings) -> _Answer:
-        posterior = self._model.answering(region.informed_by, settings)
+        informed_by = region.informed_by
+        posterior = self._model.answering(informed_by, settings)
         at = posterior.moments_of(len(region.sites))
         lowered = at.mean - np.sqrt(at.variance)
         j, units = int(np.argmax(lowered)), posterior.settings.in_units
-        return _Answer(
-            units(float(lowered[j])), region.sites[j], units(float(at.mean[j])), posterior
-        )
+        worth, mean = units(float(lowered[j])), units(float(at.mean[j]))
+        return _Answer(worth, region.sites[j], mean, posterior, informed_by)
 
     def predict(self, points: FloatArray, settings: Settings) -> Prediction:
         """Posterior and bounds at points (n, d) of the unit cube.

@@ -28,7 +28,7 @@ from .candidates import Proposals
 from .model import Model
 from .regions import Regions
 from .search import RENEW_EARLY, Search
-from .values import Intake, Sums
+from .values import Sums
 
 #: Keeps the draws independent of a test function or noise drawn under the same seed.
 STREAM = 5
@@ -68,12 +68,13 @@ class CalibratedUCB(Policy):
     their posterior, so that the policy does not stay with a wrong lengthscale or a lucky value. A
     region that holds many distinct points is cut in two, so a step costs the same for ever.
 
+    Values may span orders of magnitude, with noise that grows with them: a monotone shape of the
+    values is learned along, the identity unless the data speak against it, and so is where the
+    noise is loud. Answers and bounds are of E[y], in the units of what was told. Where values at
+    the same points agree there is no noise, and no point is played twice.
+
     Bounds come from the fitted model (`guarantee == "calibrated"`): docs/calibrated.md measures how
-    often they hold. Values far outside all others (by ten interquartile ranges) count as if at a
-    fence, unless all values at their point are: `clipped` says how many, `outliers` can stop it.
-    Where values at the same points agree there is no noise, and no point is played twice. Where
-    noise differs from place to place the model uses its average: means stay right, bounds are too
-    wide where it is quiet and too narrow where it is loud.
+    often they hold. The noise of single values can be told: `tell(x, y, std=...)`.
 
     Parameters
     ----------
@@ -89,8 +90,9 @@ class CalibratedUCB(Policy):
     norm_bound : float, optional
         B: the amplitude is then B/√(20 d), as in `PiGPUCB`, and not estimated.
     outliers : "clip" or "keep"
-        Whether values far outside all others count as less extreme, as accidents of measuring
-        should; or as they are, as rare large losses must that are part of what f is on average.
+        Whether values far outside all others may count as less extreme, as the shape and the noise
+        that are learned make them; or all count as they are, without a shape, as rare large losses
+        must that are part of what f is on average.
     delta : float
         Bounds are meant to hold with probability 1 − delta, all together.
     """
@@ -101,8 +103,8 @@ class CalibratedUCB(Policy):
     takes_std = True
 
     _sites: ArmSites | BoxSites
-    #: What told values count as; where they lie; the settings that explain them; what follows.
-    _intake: Intake
+    #: What was told; where it lies; the settings that explain it; what follows.
+    _sums: Sums
     _regions: Regions
     _model: Model
     _search: Search
@@ -117,6 +119,8 @@ class CalibratedUCB(Policy):
     #: Values at which settings are fitted next, and at the last fit of an unfinished first design.
     _next_fit: int
     _fitted: int
+    #: Values taken in: of many that are told at once, those so far.
+    _seen: int
 
     def __init__(
         self,
@@ -142,7 +146,7 @@ class CalibratedUCB(Policy):
             if isinstance(domain, Box | Mixed)
             else ArmSites(domain, geometry, self.seed)
         )
-        sums = Sums(self._sites)
+        self._sums = sums = Sums(self._sites)
         self._regions = Regions(self._sites)
         self._model = Model(domain.dim, sums, fixed, self.delta, self.outliers == "clip")
         shared = self._sites, sums, self._regions, self._model, Proposals(domain)
@@ -150,8 +154,7 @@ class CalibratedUCB(Policy):
         self._search = Search(*shared, random, continuous=isinstance(domain, Box))
         self._answers = Answers(*shared)
         self._start = self._first_design()
-        self._intake = Intake(sums, len(self._start), self.outliers == "keep")
-        self._asked = self._probes = self._cancelled = self._fitted = 0
+        self._asked = self._probes = self._cancelled = self._fitted = self._seen = 0
         self._given_up = deque(maxlen=MOST_GIVEN_UP)
         self._next_fit = len(self._start)
 
@@ -174,16 +177,13 @@ class CalibratedUCB(Policy):
         return site, self._sites.x(site)
 
     def _next_site(self) -> int:
-        """A site of the first design, one to be played again, or that of the highest index."""
+        """A site of the first design, or that of the highest index."""
         first = len(self._start)
         if self._told < first and (self._asked <= first or self._told < FEWEST):
             return self._search.first_site(self._start, self._asked)
         if self._fitted < self._told < first:  # several are under way: fit what is there
             self._refit()
             self._fitted = self._told
-        doubted = self._intake.take_doubted()
-        if doubted is not None:
-            return doubted
         probe = self._probes < PROBES * math.sqrt(max(self._told - first, 0))
         self._probes += probe
         explore = not self._cancelled  # where evaluations fail, least is known
@@ -208,13 +208,11 @@ class CalibratedUCB(Policy):
         return self._sites.locate(points)
 
     def _record(self, site: int, value: float, asked: bool, std: float | None = None) -> None:
-        """Value → what it counts as → its region → the posterior there → the index."""
+        """Value → the sums of its site → its region → the posterior there → the index."""
         if self._given_up:
             self._given_up.popleft()
-        counts_as = self._take(site, value, std)
-        number = self._regions.home[site]
-        if counts_as is not None:
-            self._search.observe(number, site, counts_as, std)
+        number = self._take(site, value, std)
+        self._search.observe(number, site, value, std)
         outlook = self._search.outlooks[number]  # a cut would replace it
         fitted = self._refit_if_due()
         self._cut_if_due(number)
@@ -229,25 +227,22 @@ class CalibratedUCB(Policy):
     ) -> None:
         noises = [None] * len(values) if stds is None else stds.tolist()
         for site, value, std in zip(sites.tolist(), values.tolist(), noises, strict=True):
-            self._take(site, value, std)
-            number = self._regions.home[site]
+            number = self._take(site, value, std)
             self._search.renew_soon(number)
             self._refit_if_due()
             self._cut_if_due(number)
 
-    def _take(self, site: int, value: float, std: float | None) -> float | None:
-        """What a value counts as, None for nothing; its site has a region from now on."""
-        counts_as, amended = self._intake.take(site, value, std)
+    def _take(self, site: int, value: float, std: float | None) -> int:
+        """Take a value in: the number of the region of its site."""
+        self._sums.add(site, value, std)
+        self._seen += 1
         if site not in self._regions.home:
             self._search.admit(self._regions.add(site))
-        if amended:
-            self._search.renew_all()
-            self._next_fit = self._intake.seen
-        return counts_as
+        return self._regions.home[site]
 
     def _refit_if_due(self) -> bool:
         """Fit the settings again if there are enough more values; False if there are not."""
-        seen = self._intake.seen
+        seen = self._seen
         if seen < self._next_fit:
             return False
         self._refit()
@@ -256,7 +251,7 @@ class CalibratedUCB(Policy):
 
     def _refit(self) -> None:
         """Learn the settings from all values."""
-        if self._model.learn(self._regions.played, restart=self._intake.seen < RESTART):
+        if self._model.learn(self._regions.played, restart=self._seen < RESTART):
             self._search.renew_all(revive=True)
 
     def _cut_if_due(self, number: int) -> None:
@@ -306,15 +301,9 @@ class CalibratedUCB(Policy):
         return self._model.guess(self._regions.played, enough=self._told >= FEWEST)
 
     @property
-    def clipped(self) -> int:
-        """How many values were far outside all others, and count as less extreme."""
-        return self._intake.clipped
-
-    @property
     def cover(self) -> list[RegionView]:
         """The regions, which tile the unit cube."""
-        sums, views = self._intake.sums, []
-        count = sums.count + sums.known
+        count, views = self._sums.count + self._sums.known, []
         for outlook in self._search.outlooks:
             region, index = outlook.region, outlook.index
             values = int(count[region.own].sum())

@@ -34,6 +34,9 @@ CLOSE = 0.01
 APART = 0.1
 #: Data that cannot be factorised are tried with this many times the noise.
 MORE_NOISE = (10.0, 100.0)
+#: Standard errors within which what shaped values leave out of the mean is taken for chance, and
+#: that bounds allow it to be off.
+CHANCE = 2.0
 #: How many observations the overall amplitude counts for beside a region's own.
 AMPLITUDE_WEIGHT = 10.0
 #: Unrelated values of f that share delta, at most: short lengthscales in many dimensions.
@@ -325,3 +328,40 @@ def bounds_at(posterior: Conditioned, point: FloatArray, reach: float) -> Bounds
         posterior.settings.in_units(float(np.min(lower, initial=(mean - simple)[0]))),
         posterior.settings.in_units(float(np.max(upper, initial=(mean + simple)[0]))),
     )
+
+
+class LeftOut(NamedTuple):
+    """What shaped values leave out of the mean at a point, and its standard error, as values."""
+
+    mean: float
+    error: float
+
+
+def left_out(posterior: Conditioned, raw: Data, point: FloatArray, mean: float) -> LeftOut:
+    """What E[y] is above the posterior mean at a point (d,), by the data `raw` of a posterior.
+
+    A shape makes means into something like medians, which differ where the noise of shaped values
+    is skewed. The residuals y − g⁻¹(m), m the posterior mean of shaped values, say by how much
+    (after Duan 1983, "Smearing estimate"): their mean near the point, in units of the local size
+    1/g' of a value, with the kernel's square for weights. Nothing, if it may be chance.
+    """
+    settings, shape = posterior.settings, posterior.settings.shape
+    rows = np.flatnonzero(np.isnan(raw.known))
+    if shape.identity or not len(rows):
+        return LeftOut(0.0, 0.0)
+    expected = settings.in_units(posterior.moments_of(len(raw.means)).mean)
+    slope = shape.slope(expected)
+    residual = ((raw.means - expected) * slope)[rows]
+    counts, within = raw.counts[rows], (raw.within * slope**2)[rows]
+    scaled = point[None, :] / settings.scales
+    near = _loops.matern(scaled, posterior.scaled[rows], settings.form)[0] ** 2
+    total = float(near @ counts)
+    if not total > 0.0:
+        return LeftOut(0.0, 0.0)
+    average = float(near @ (counts * residual)) / total
+    square = float(near @ (counts * (residual - average) ** 2 + within)) / total
+    error = math.sqrt(square * float(near**2 @ counts)) / total
+    if abs(average) <= CHANCE * error:
+        return LeftOut(0.0, 0.0)
+    size = 1.0 / shape.slope(mean)
+    return LeftOut(size * average, size * error)

@@ -1,15 +1,8 @@
-"""What has been told: what each value counts as, and the replicate sums that the model sees.
-
-A told value enters in one place, `Intake.take`. It counts as it is, as the fence that it lies
-beyond, or not at all, and what counts goes into `Sums`, which only the intake adds to.
-"""
+"""What has been told: the replicate sums that the model sees."""
 
 from __future__ import annotations
 
-import logging
-import math
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,19 +11,11 @@ from partita.gp.data import Data
 from partita.gp.shapes import IDENTITY, Shape
 from partita.partition.sites import ArmSites, BoxSites
 
-#: Values this many interquartile ranges below or above the middle half are beyond a fence.
-FENCE_BELOW, FENCE_ABOVE = 10.0, 30.0
-#: The most values that fences are computed from, and the fewest.
-FENCE_SAMPLE, FENCE_FROM = 4096, 16
-#: Values beyond the fences that are remembered, so that they can be put back.
-MOST_BEYOND = 4096
 #: Values at the same site agree if they differ by less than this part of the variance between
 #: sites, on average. They have no noise if at least EXACT_AGAIN replicates at EXACT_SITES do.
 EXACT, EXACT_AGAIN, EXACT_SITES = 4e-6, 3, 4
 #: Noise that was told to be less than this is taken for this: its square must not vanish.
 LEAST_STD = 1e-140
-
-_log = logging.getLogger(__name__)
 
 
 def _whole() -> IntArray:
@@ -43,14 +28,14 @@ def _real() -> FloatArray:
 
 @dataclass(eq=False)
 class Sums:
-    """Count, mean and sum of squares about the mean of the values that count at each site.
+    """Count, mean and sum of squares about the mean of the values at each site.
 
     Values whose noise was told have sums of their own: their precision, one over the variance, and
     the mean that it weights.
     """
 
     _sites: ArmSites | BoxSites
-    #: Values that count at each site, (n,), and how often these have changed, (n,).
+    #: Values at each site, (n,), and how often its sums have changed, (n,).
     count: IntArray = field(default_factory=_whole)
     changes: IntArray = field(default_factory=_whole)
     _mean: FloatArray = field(default_factory=_real)
@@ -69,7 +54,7 @@ class Sums:
     _little: float = 0.0
     _shape: Shape = IDENTITY
 
-    def reserve(self, site: int) -> None:
+    def _reserve(self, site: int) -> None:
         """Make room for a site."""
         size = len(self.count)
         if site >= size:
@@ -79,48 +64,32 @@ class Sums:
             for name in ("_mean", "_within", "_precision", "_known_mean"):
                 setattr(self, name, np.append(getattr(self, name), np.zeros(more)))
 
-    def add(self, site: int, value: float) -> None:
-        """Let a value count at a site that has room."""
+    def add(self, site: int, value: float, std: float | None = None) -> None:
+        """Take in a value at a site, with its noise if that was told."""
+        self._reserve(site)
+        self.changes[site] += 1
+        if std is not None:
+            self._add_known(site, value, std)
+            return
         self.count[site] += 1
         # Welford's update: sums of large values, and squares, would cancel.
         away = value - self._mean[site]
         self._mean[site] += away / self.count[site]
         self._within[site] += away * (value - self._mean[site])
-        self.changes[site] += 1
         if self.agree:
             squares = self._within[site] * self._shape.slope(float(self._mean[site])) ** 2
             if squares > self.count[site] * self._little:
                 self.agree = self.exact = False
 
-    def add_known(self, site: int, value: float, std: float) -> None:
-        """Let a value with noise that was told count at a site that has room."""
+    def _add_known(self, site: int, value: float, std: float) -> None:
         precision = max(std, LEAST_STD) ** -2
         self.known[site] += 1
         self._precision[site] += precision
         self._known_mean[site] += (
             precision / self._precision[site] * (value - self._known_mean[site])
         )
-        self.changes[site] += 1
         if std > 0:
             self._told_noise, self.exact = True, False
-
-    def remove(self, site: int, value: float) -> None:
-        """Let a value at a site count no longer."""
-        count = int(self.count[site])
-        if count == 1:
-            self.forget(site)
-            return
-        before = self._mean[site]
-        self.count[site] = count - 1
-        self._mean[site] += (before - value) / (count - 1)
-        squares = self._within[site] - (value - before) * (value - self._mean[site])
-        self._within[site] = max(squares, 0.0)
-        self.changes[site] += 1
-
-    def forget(self, site: int) -> None:
-        """Let no value at a site count."""
-        self.count[site] = self._mean[site] = self._within[site] = 0
-        self.changes[site] += 1
 
     def data(self, sites: IntArray) -> Data:
         """Replicate means of sites that have values, in the order of the sites.
@@ -194,194 +163,3 @@ class Sums:
         self.agree = float(within.sum()) <= replicates * self._little
         differ = len(np.unique(means)) == len(ours) >= EXACT_SITES
         self.exact = self.agree and replicates >= EXACT_AGAIN and differ and not self._told_noise
-
-
-class Taken(NamedTuple):
-    """What a told value counts as, None if it does not, and whether earlier values are amended."""
-
-    counts_as: float | None
-    amended: bool
-
-
-@dataclass
-class _Beyond:
-    """A value beyond a fence, and what counts instead of it: that fence, or nothing."""
-
-    value: float
-    counts_as: float | None
-
-
-@dataclass(eq=False)
-class Intake:
-    """Decides what told values count as, and puts that into the sums.
-
-    Values beyond a fence count as if at it. Fences are set from the quartiles of the values seen,
-    anew whenever those have doubled in number. They never close in, and the range that they are
-    multiples of is never less than that of the first values, which are from all over the domain:
-    later plays are alike, near the best. What they have come to hold counts as it is again.
-    If all values at a site, two at least, are beyond a fence, they are no accident: that fence
-    opens. If a value was beyond the upper one and another at its site is not, it was luck, and does
-    not count.
-    """
-
-    sums: Sums
-    #: How many values come from all over the domain, and whether all count as they are.
-    _first: int
-    _keep: bool
-    #: The fences; infinite until they are set.
-    low: float = -math.inf
-    high: float = math.inf
-    #: Values seen, and how many of them are beyond a fence.
-    seen: int = 0
-    clipped: int = 0
-    #: The latest values, and the sites of those from before there were fences.
-    _recent: list[float] = field(default_factory=list)
-    _first_sites: list[int] = field(default_factory=list)
-    _least_span: float = 0.0
-    #: Values beyond the fences by site, and how many are remembered.
-    _beyond: dict[int, list[_Beyond]] = field(default_factory=dict)
-    _remembered: int = 0
-    #: A site with one value that is too good to be believed.
-    _doubted: int | None = None
-    _warned: bool = False
-
-    @property
-    def fenced(self) -> bool:
-        """Whether there are fences."""
-        return not math.isinf(self.low)
-
-    def take(self, site: int, value: float, std: float | None = None) -> Taken:
-        """Take in a value told at a site, as it is if its noise was told."""
-        self.sums.reserve(site)
-        if std is not None:
-            self.seen += 1
-            self.sums.add_known(site, value, std)
-            return Taken(value, False)
-        if self._keep:
-            self.seen += 1
-            self.sums.add(site, value)
-            return Taken(value, False)
-        amended = False
-        if self._moves_fences(site, value):
-            amended = self._fence_first()
-            amended |= self._give_back()
-        counts_as, more = self._put(site, value)
-        return Taken(counts_as, amended or more)
-
-    def take_doubted(self) -> int | None:
-        """A site with one value too good to be believed, to be played again, or None; once."""
-        site, self._doubted = self._doubted, None
-        return site
-
-    def _put(self, site: int, value: float) -> Taken:
-        """Put a value into the sums, as it counts by the fences as they are."""
-        if self.low <= value <= self.high:
-            self.sums.add(site, value)
-            return Taken(value, self._drop_luck(site))
-        beyond = self._clip(site, value)
-        if beyond.counts_as is not None:
-            self.sums.add(site, beyond.counts_as)
-        if not self._warned:
-            self._warned = True
-            _log.warning(
-                "a value lies far outside all others, and counts as less extreme; "
-                "CalibratedUCB(outliers='keep') takes such values as they are"
-            )
-        amended = self._open(site)
-        there = self._beyond.get(site, [])
-        if len(there) == 1 and there[0].value > self.high:
-            self._doubted = site
-        return Taken(beyond.counts_as, amended)
-
-    def _clip(self, site: int, value: float) -> _Beyond:
-        """Remember a value beyond the fences; above ordinary values at its site it is luck."""
-        self.clipped += 1
-        there = self._beyond.get(site, [])
-        ordinary = self.sums.count[site] - sum(one.counts_as is not None for one in there)
-        luck = value > self.high and ordinary > 0
-        beyond = _Beyond(value, None if luck else min(max(value, self.low), self.high))
-        if self._remembered < MOST_BEYOND:
-            self._remembered += 1
-            self._beyond.setdefault(site, []).append(beyond)
-        return beyond
-
-    def _drop_luck(self, site: int) -> bool:
-        """Drop values above the fences at a site that gave an ordinary one; False if none."""
-        lucky = [
-            one
-            for one in self._beyond.get(site, [])
-            if one.value > self.high and one.counts_as is not None
-        ]
-        for one in lucky:
-            assert one.counts_as is not None
-            self.sums.remove(site, one.counts_as)
-            one.counts_as = None
-        return bool(lucky)
-
-    def _open(self, site: int) -> bool:
-        """Open a fence if all values at a site, two at least, are beyond it; False if nothing."""
-        count = int(self.sums.count[site])
-        values = [one.value for one in self._beyond.get(site, []) if one.counts_as is not None]
-        if count < 2 or len(values) < count or min(values) < self.low < self.high < max(values):
-            return False
-        self.low, self.high = min(self.low, *values), max(self.high, *values)
-        return self._give_back()
-
-    def _give_back(self) -> bool:
-        """Let values that are within the fences by now count as they are; False if none."""
-        amended = False
-        for site, there in list(self._beyond.items()):
-            inside = [one for one in there if self.low <= one.value <= self.high]
-            if not inside:
-                continue
-            amended = True
-            for one in inside:
-                if one.counts_as is not None:
-                    self.sums.remove(site, one.counts_as)
-                self.sums.add(site, one.value)
-            self._beyond[site] = [one for one in there if one not in inside]
-            if not self._beyond[site]:
-                del self._beyond[site]
-            self._remembered -= len(inside)
-            self.clipped -= len(inside)
-        return amended
-
-    def _moves_fences(self, site: int, value: float) -> bool:
-        """Note a value at a site, and set the fences anew if that is due; True if they moved."""
-        if len(self._recent) < FENCE_SAMPLE:
-            self._recent.append(value)
-        else:
-            self._recent[self.seen % FENCE_SAMPLE] = value
-        self.seen += 1
-        before = self.low, self.high
-        if self.seen >= FENCE_FROM and self.seen & (self.seen - 1) == 0:
-            self._widen()
-        if not self.fenced and len(self._first_sites) < FENCE_SAMPLE:
-            self._first_sites.append(site)
-        return (self.low, self.high) != before
-
-    def _widen(self) -> None:
-        low, high = np.quantile(self._recent, [0.25, 0.75])
-        if self.seen == FENCE_FROM:  # an outlier among the first must not set the scale
-            first = np.array(self._recent[: self._first])
-            self._least_span = 2.0 * float(np.median(np.abs(first - np.median(first))))
-        span = max(float(high - low), self._least_span)
-        below, above = float(low) - FENCE_BELOW * span, float(high) + FENCE_ABOVE * span
-        if self.fenced:
-            self.low, self.high = min(below, self.low), max(above, self.high)
-        elif span > 0:
-            self.low, self.high = below, above
-
-    def _fence_first(self) -> bool:
-        """Put values from before there were fences within them, once; False if none is beyond."""
-        sites, values = self._first_sites, self._recent[: len(self._first_sites)]
-        self._first_sites = []
-        if len(sites) == FENCE_SAMPLE or not sites:
-            return False
-        if self.low <= min(values) and max(values) <= self.high:
-            return False
-        for site in set(sites):
-            self.sums.forget(site)
-        for site, value in zip(sites, values, strict=True):
-            self._put(site, value)
-        return True
