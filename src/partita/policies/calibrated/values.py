@@ -14,6 +14,8 @@ from partita.partition.sites import ArmSites, BoxSites
 #: Values at the same site agree if they differ by less than this part of the variance between
 #: sites, on average. They have no noise if at least EXACT_AGAIN replicates at EXACT_SITES do.
 EXACT, EXACT_AGAIN, EXACT_SITES = 4e-6, 3, 4
+#: Means this many interquartile ranges from the middle half say nothing of how much f varies.
+FAR_OUT = 10.0
 #: Noise that was told to be less than this is taken for this: its square must not vanish.
 LEAST_STD = 1e-140
 
@@ -159,7 +161,14 @@ class Sums:
         again = self.count[ours] > 1
         replicates = float((self.count[ours][again] - 1).sum())
         within = self._within[ours][again] * shape.slope(means[again]) ** 2
-        self._shape, self._little = shape, EXACT * float(np.var(shape.forward(means)))
+        self._shape, self._little = shape, EXACT * _variance(shape.forward(means))
         self.agree = float(within.sum()) <= replicates * self._little
         differ = len(np.unique(means)) == len(ours) >= EXACT_SITES
         self.exact = self.agree and replicates >= EXACT_AGAIN and differ and not self._told_noise
+
+
+def _variance(means: FloatArray) -> float:
+    """The variance of means (n,), of which a few may be accidents."""
+    low, high = np.quantile(means, [0.25, 0.75])
+    away = FAR_OUT * (high - low)
+    return float(np.var(np.clip(means, low - away, high + away) if away > 0 else means))
