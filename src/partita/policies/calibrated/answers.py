@@ -18,6 +18,8 @@ from .values import Sums
 
 #: Upper bounds are noted each time there are this many times the values.
 NOTE_FACTOR = 2.5
+#: How much wider the bounds of the answer are where values are shaped.
+SHAPED = 1.2
 #: How often the highest bound is looked for, around the best means, then around the highest bounds.
 LOOKS = 3
 
@@ -65,7 +67,10 @@ class Answers:
         answers = [self._best_in(region, settings) for region in likely if region.sites]
         best = max(answers, key=lambda answer: answer.worth)
         point = self._sites.scaled[best.site]
-        bounds = bounds_at(best.posterior, point, self._model.reach(settings))
+        reach = self._model.reach(settings)
+        if not settings.shape.identity:
+            reach *= SHAPED  # the shape is learned, too
+        bounds = bounds_at(best.posterior, point, reach)
         more = left_out(best.posterior, self._sums.data(best.informed_by), point, best.mean)
         return Recommendation(
             self._sites.x(best.site),
