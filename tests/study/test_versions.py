@@ -61,8 +61,11 @@ def test_a_study_of_version_0_1_opens_as_it_was(kept, caplog):
     with caplog.at_level(logging.WARNING):
         study = Study.open(path)
         trials = study.trials
-    assert caplog.text == ""  # its snapshot is of other modules: replayed without a word
-    assert study.differing == 0
+    # Its snapshot is of other modules: replayed without a word, or with one if the policy of today
+    # chooses other points, as the calibrated one does once it has fitted a model.
+    same = study.differing == 0
+    assert same or path.stem == "calibrated"
+    assert caplog.text.count("the log has another point") == (not same) == len(caplog.records)
     assert [plain(trial.params) for trial in trials] == said["params"]
     assert [trial.number for trial in trials] == list(range(len(said["params"])))
     assert [trial.value for trial in trials] == said["values"]
@@ -70,9 +73,13 @@ def test_a_study_of_version_0_1_opens_as_it_was(kept, caplog):
     assert list(study.expired) == said["expired"]
     assert (study.direction, study.guarantee) == (said["direction"], said["guarantee"])
     best = study.recommend()
-    assert plain(best.params) == close_to(said["recommend"])
-    assert best.mean == pytest.approx(said["mean"], rel=1e-6)
-    assert plain(study.ask().params) == close_to(said["next"])
+    assert best.mean == pytest.approx(said["mean"], rel=1e-6 if same else 0.2)
+    if same:
+        assert plain(best.params) == close_to(said["recommend"])
+        assert plain(study.ask().params) == close_to(said["next"])
+    else:
+        assert best.lower <= said["mean"] <= best.upper
+        study.tell(study.ask(), 0.0)
 
 
 @pytest.mark.parametrize("kept", ["killed"], indirect=True)
