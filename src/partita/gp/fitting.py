@@ -91,6 +91,12 @@ class Fixed:
     noise_std: float | None = None
     amplitude: float | None = None
 
+    @property
+    def anything(self) -> bool:
+        """Whether there is anything that the user gave."""
+        given = (self.scales, self.form, self.noise_std, self.amplitude)
+        return any(part is not None for part in given)
+
 
 def first_settings(dim: int, fixed: Fixed) -> Settings:
     """Settings before anything is learned."""

@@ -63,7 +63,7 @@ class Model:
     ) -> None:
         self._sums, self._fixed, self._delta = sums, fixed, delta
         #: What is known of f's values or noise is known of them as they are.
-        self._shaped = fixed == Fixed() and shaped
+        self._shaped = shaped and not fixed.anything
         self._noise = None
         self.fit = Fit(first_settings(dim, fixed), np.zeros((dim + 1, dim + 1)))
         self.believed = self.fit.best
