@@ -27,7 +27,7 @@ PRIOR = 10.0
 WIDTHS = (0.05, 0.1, 0.2)
 #: How often the ratios are improved, and where they may lie.
 ROUNDS, LEAST, MOST = 3, 1e-4, 1e4
-#: How much more likely the data must be with a map, in nats.
+#: How much more likely the data must be with a map, in nats, beside its degrees of freedom.
 EVIDENCE = 3.0
 
 
@@ -42,8 +42,21 @@ class NoiseMap:
 
     def at(self, points: FloatArray) -> FloatArray:
         """Ratios (n,) at points (n, d)."""
-        sums = _loops.gaussian_sums(points, self.points, self.observed, self.expected, self.width)
-        return np.asarray(np.clip((PRIOR + sums[0]) / (PRIOR + sums[1]), LEAST, MOST))
+        observed, expected = self._around(points)
+        return np.asarray(np.clip((PRIOR + observed) / (PRIOR + expected), LEAST, MOST))
+
+    def freedom(self) -> float:
+        """Degrees of freedom: by how much the ratio of each point follows its own residual.
+
+        That is how much more likely (in nats, Akaike's criterion) even noise is made by chance.
+        """
+        _, expected = self._around(self.points)
+        return float((self.expected / (PRIOR + expected)).sum())
+
+    def _around(self, points: FloatArray) -> FloatArray:
+        """What was observed and expected around points (n, d), (2, n)."""
+        args = points, self.points, self.observed, self.expected, self.width
+        return np.asarray(_loops.gaussian_sums(*args))
 
 
 def learn_map(data: Data, settings: Settings, fixed: Fixed) -> NoiseMap | None:
@@ -56,7 +69,7 @@ def learn_map(data: Data, settings: Settings, fixed: Fixed) -> NoiseMap | None:
             for _ in range(ROUNDS):
                 one = _map_of(even._replace(ratios=ratios), settings, width)
                 ratios = one.at(data.points)
-            loss = loss_of(even._replace(ratios=ratios), settings, fixed)
+            loss = loss_of(even._replace(ratios=ratios), settings, fixed) + one.freedom()
             if loss < least:
                 best, least = one, loss
     return best
