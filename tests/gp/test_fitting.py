@@ -198,7 +198,7 @@ def test_loss_of_ratios_counts_their_determinant():
 @pytest.mark.parametrize("ratios", [False, True])
 def test_loss_of_a_shape_is_the_density_with_its_jacobian(fixed, ratios):
     """Of single values: means of several are shaped to first order only."""
-    points, where, values, data = uneven(2, ratios, False, single=True)
+    _, where, values, data = uneven(2, ratios, False, single=True)
     frame, gaps = frame_of(data.means), []
     for place in ((0.0, 0.0), (2.0, -1.5), (-3.0, 1.0)):
         posterior = fitting._Posterior(data, fixed, frame=frame)
