@@ -98,7 +98,7 @@ def test_telling_the_noise_makes_predictions_better():
 
 
 def test_a_value_of_huge_noise_hardly_counts():
-    X, Y, _ = uneven(40)
+    X = uneven(40)[0]
     policy, queries = CalibratedUCB(LINE, seed=0), np.linspace(0, 1, 20)[:, None]
     policy.tell(X, wave(X), std=0.1)
     before = policy.predict(queries)
