@@ -136,6 +136,21 @@ def test_likelihood_slopes_are_the_traces(dim):
     np.testing.assert_allclose(got, want, rtol=1e-10)
 
 
+@pytest.mark.parametrize(("n", "centres"), [(0, 3), (4, 0), (1, 1), (6, 9)])
+@pytest.mark.parametrize("dim", [1, 3])
+def test_gaussian_sums_are_weighted_sums(n, centres, dim):
+    rng = np.random.default_rng(n + dim)
+    points, around = rng.random((n, dim)), rng.random((centres, dim))
+    first, second = rng.normal(size=centres), rng.normal(size=centres)
+    squares = ((points[:, None, :] - around[None, :, :]) ** 2).sum(axis=2)
+    weights = np.exp(-squares / (2 * 0.3**2))
+    want = np.array([weights @ first, weights @ second])
+    for loop in (_loops.gaussian_sums, getattr(_loops.gaussian_sums, "py_func", None)):
+        if loop is not None:  # there is none with the JIT off
+            got = loop(points, around, first, second, 0.3)
+            np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-14)
+
+
 def test_observed_rows_are_the_textbook_posterior():
     m, room, rng = 9, 6, np.random.default_rng(4)
     prior = naive.kernel_matrix(m, 4)
