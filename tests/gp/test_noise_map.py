@@ -72,7 +72,6 @@ def halves(seed, quiet, loud, number, count, dim=2):
     return data, fit(data, start(dim), Fixed(), restart=True).best
 
 
-@pytest.mark.xfail(reason="a point counts in the map that its own likelihood is judged by")
 @pytest.mark.parametrize(("number", "count"), [(40, 5), (150, 1)])
 def test_even_noise_has_no_map(number, count):
     maps = [learn_map(*halves(seed, 0.3, 0.3, number, count), Fixed()) for seed in range(6)]

@@ -86,10 +86,7 @@ def test_data_are_shaped_to_first_order():
     "known",
     [
         [np.nan] * 3,
-        pytest.param(
-            [np.nan, 0.03, 0.2],
-            marks=pytest.mark.xfail(reason="told noise is corrected for without being asked to"),
-        ),
+        [np.nan, 0.03, 0.2],
     ],
 )
 def test_without_noise_means_are_not_corrected(known):

@@ -147,6 +147,18 @@ def fit(
     be `shaped`, the shape is fitted along, by the likelihood of the values as they were told (with
     the Jacobian); the identity is preferred unless another is more likely by EVIDENCE.
     """
+    unit = _unit_of(data.means)
+    found = _fit(unit.data(data), unit.settings(start), unit.fixed(fixed), restart, exact, shaped)
+    best = unit.restored(found.best)
+    if fixed.amplitude is not None:
+        best = replace(best, amplitude=fixed.amplitude)  # to the last digit
+    return replace(found, best=best)
+
+
+def _fit(
+    data: Data, start: Settings, fixed: Fixed, restart: bool, exact: bool, shaped: bool
+) -> Fit:
+    """The same for values in a unit of their own: the search ends where its steps are small."""
     most_noise = EXACT_NOISE if exact else MOST_NOISE
     forms = FORMS if fixed.form is None else (fixed.form,)
     frame = frame_of(data.means) if shaped and len(data.means) >= FEWEST_SHAPED else None
@@ -287,6 +299,11 @@ class _Posterior:
             parts.append([math.log(max(spread, 1e-300))])
         return np.where(self._free, np.hstack(parts), self._given)
 
+    def vector_of(self, settings: Settings) -> FloatArray:
+        """The vector of settings for shaped data, without a frame."""
+        amplitude = [2.0 * math.log(settings.amplitude)] if self._searched else []
+        return np.append(settings.vector, amplitude)
+
     def _shape(self, vector: FloatArray) -> Shape:
         if self._frame is None:
             return IDENTITY
@@ -420,16 +437,57 @@ class _Posterior:
         return root
 
 
+@dataclass(frozen=True)
+class _Unit:
+    """A unit of values: what is in it is (value − middle)/spread."""
+
+    middle: float
+    spread: float
+
+    def data(self, data: Data) -> Data:
+        """Data in this unit."""
+        return data._replace(
+            means=(data.means - self.middle) / self.spread,
+            within=data.within / self.spread**2,
+            known=data.known / self.spread**2,
+        )
+
+    def settings(self, settings: Settings) -> Settings:
+        """Settings in this unit."""
+        shape = settings.shape
+        if shape.identity:
+            mean = (settings.mean - self.middle) / self.spread
+            return replace(settings, mean=mean, amplitude=settings.amplitude / self.spread)
+        centre, size = (shape.centre - self.middle) / self.spread, shape.size / self.spread
+        return replace(settings, shape=Shape(centre, size))
+
+    def restored(self, settings: Settings) -> Settings:
+        """Settings in this unit, in that of the values."""
+        return _Unit(-self.middle / self.spread, 1.0 / self.spread).settings(settings)
+
+    def fixed(self, fixed: Fixed) -> Fixed:
+        """What was given, in this unit."""
+        noise, amplitude = fixed.noise_std, fixed.amplitude
+        return replace(
+            fixed,
+            noise_std=None if noise is None else noise / self.spread,
+            amplitude=None if amplitude is None else amplitude / self.spread,
+        )
+
+
+def _unit_of(means: FloatArray) -> _Unit:
+    """The unit of values with these means, by their quartiles."""
+    frame = frame_of(means)
+    return _Unit(0.0, 1.0) if frame is None else _Unit(frame.middle, frame.spread)
+
+
 def loss_of(data: Data, settings: Settings, fixed: Fixed) -> float:
     """The negative log posterior of settings by shaped data, with mean and amplitude at their best.
 
     Where noise was told, the amplitude is that of the settings.
     """
     posterior = _Posterior(data, fixed)
-    vector = settings.vector
-    if data.told and fixed.amplitude is None and fixed.noise_std is None:
-        vector = np.append(vector, 2.0 * math.log(settings.amplitude))
-    return posterior.loss(vector, settings.form)[0]
+    return posterior.loss(posterior.vector_of(settings), settings.form)[0]
 
 
 class Profile(NamedTuple):

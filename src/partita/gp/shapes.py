@@ -75,7 +75,8 @@ class Shape:
         shaped, slope = self.forward(raw.means), self.slope(raw.means)
         known = raw.known * slope**2
         of_mean = np.where(np.isnan(known), noise * raw.ratios / raw.counts, known)
-        shaped = shaped + self.correction(shaped, of_mean)
+        if noise > 0:
+            shaped = shaped + self.correction(shaped, of_mean)
         return raw._replace(means=shaped, within=raw.within * slope**2, known=known)
 
     def correction(self, shaped: Number, variance: Number) -> Number:

@@ -97,8 +97,9 @@ class Model:
     def _fit(self, data: Data, restart: bool) -> Fit:
         """Fit shape and settings; without noise first the shape, to points not too close."""
         best, exact = self.fit.best, self._sums.exact
-        if not exact or not self._shaped:
-            return fit(data, best, self._fixed, restart, exact, self._shaped)
+        shaped = self._shaped and not self._sums.tied  # steep at a tie, it would seem likely
+        if not exact or not shaped:
+            return fit(data, best, self._fixed, restart, exact, shaped)
         apart = data.take(farthest(data.points, len(data.points), CLOSE))
         shape = fit(apart, best, self._fixed, restart, exact, shaped=True).best.shape
         start = replace(best, shape=IDENTITY)
@@ -108,7 +109,7 @@ class Model:
     def _map_noise(self, data: Data) -> None:
         """Learn where the noise is loud, and the settings again if it differs."""
         best, self._noise = self.fit.best, None
-        if self._sums.agree or self._fixed.noise_std is not None:
+        if self._sums.exact or self._fixed.noise_std is not None:
             return
         shaped = best.shape.data(data)
         self._noise = learn_map(shaped, best, self._fixed)

@@ -14,6 +14,8 @@ from partita.partition.sites import ArmSites, BoxSites
 #: Values at the same site agree if they differ by less than this part of the variance between
 #: sites, on average. They have no noise if at least EXACT_AGAIN replicates at EXACT_SITES do.
 EXACT, EXACT_AGAIN, EXACT_SITES = 4e-6, 3, 4
+#: Values that are compared with each other, at most.
+MOST_COMPARED = 1024
 #: Means this many interquartile ranges from the middle half say nothing of how much f varies.
 FAR_OUT = 10.0
 #: Noise that was told to be less than this is taken for this: its square must not vanish.
@@ -47,6 +49,9 @@ class Sums:
     _precision: FloatArray = field(default_factory=_real)
     _known_mean: FloatArray = field(default_factory=_real)
     _told_noise: bool = False
+    #: The first values, at most MOST_COMPARED, and how many of them there were.
+    _distinct: set[float] = field(default_factory=set)
+    _compared: int = 0
     #: Whether values at the same site have been the same so far, so that one counts for all.
     agree: bool = False
     #: Whether values are taken to have no noise: they agree at several sites.
@@ -70,6 +75,9 @@ class Sums:
         """Take in a value at a site, with its noise if that was told."""
         self._reserve(site)
         self.changes[site] += 1
+        if self._compared < MOST_COMPARED:
+            self._distinct.add(value)
+            self._compared += 1
         if std is not None:
             self._add_known(site, value, std)
             return
@@ -92,6 +100,11 @@ class Sums:
         )
         if std > 0:
             self._told_noise, self.exact = True, False
+
+    @property
+    def tied(self) -> bool:
+        """Whether values often come again, as those of yes and no or of ratings do."""
+        return len(self._distinct) < 0.5 * self._compared
 
     def data(self, sites: IntArray) -> Data:
         """Replicate means of sites that have values, in the order of the sites.
