@@ -15,7 +15,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,9 +108,8 @@ def _bump(U: np.ndarray, centre: np.ndarray) -> np.ndarray:
     return np.exp(-np.sum((np.asarray(U) - centre) ** 2, axis=-1) / (2 * width**2))
 
 
-@cache
 def build(name: str) -> Skewed:
-    """The problem of a name."""
+    """The problem of a name. Not cached: what a worker is sent must be sent by value."""
     kind, _, digit = name.rpartition("-")
     dim = int(digit)
     right, wrong = RIGHT[:dim], WRONG[:dim]
