@@ -39,7 +39,7 @@ _TOLERANCE = 1e-8
 
 
 def name(function: int, dim: int) -> str:
-    """The name of a function in so many dimensions."""
+    """The name of a function in `dim` dimensions."""
     return f"f{function}-{dim}"
 
 

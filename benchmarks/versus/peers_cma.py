@@ -153,6 +153,6 @@ def _told(points: Sequence[np.ndarray]) -> Generator[np.ndarray, float, list[flo
 
 
 def _medians(points: Sequence[np.ndarray], times: int) -> Generator[np.ndarray, float, list[float]]:
-    """The median of the values of every so many points."""
+    """The median of every `times` values in turn."""
     values = yield from _told(points)
     return np.median(np.reshape(values, (-1, times)), axis=1).tolist()

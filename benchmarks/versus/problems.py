@@ -70,7 +70,7 @@ def build(name: str, noise: str, seed: int) -> Problem:
 
 
 def any_of(dim: int) -> Problem:
-    """Some problem in so many dimensions."""
+    """Some problem in `dim` dimensions."""
     name, noises = next((n, noises) for n, (d, noises) in EVERY.items() if d == dim)
     return build(name, noises[0], 0)
 

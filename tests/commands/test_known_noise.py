@@ -7,7 +7,6 @@ import json
 import pytest
 from support.studies import PLANE
 
-import partita as pt
 from partita.commands import main as cli
 from partita.commands.program import Program, ProgramFailed, last_pair, read_template
 from partita.study import Study
@@ -15,28 +14,6 @@ from partita.study import Study
 ON_X = ["--param", "x:0:1"]
 #: Prints x and a tenth of it.
 PAIR = ["awk", 'BEGIN {{ x = {x}; print "loss", x, "+-", x / 10 }}']
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "tune.db"
-
-
-@pytest.fixture
-def run(capsys):
-    """Exit code, stdout and stderr of a command."""
-
-    def run(*arguments):
-        code = cli.main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
-
-
-@pytest.fixture(autouse=True)
-def _the_usual_policy_takes_it(monkeypatch):
-    monkeypatch.setattr(pt.CalibratedUCB, "takes_std", True)
 
 
 # -- tell ------------------------------------------------------------------------------------------

@@ -11,28 +11,10 @@ import pytest
 from support.studies import PLANE, is_sound, play
 
 import partita as pt
-from partita.commands import main as cli
 from partita.study import Study
 from partita.study.export import export
 
 PARAMS = ["--param", "lr:1e-4:1e-1:log", "--param", "depth:1:12:int", "--param", "kind:a,b c"]
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "tune.db"
-
-
-@pytest.fixture
-def run(capsys):
-    """Exit code, stdout and stderr of a command."""
-
-    def run(*arguments):
-        code = cli.main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 def test_a_study_from_the_shell_is_the_study_of_python(run, path):

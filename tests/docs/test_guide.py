@@ -5,15 +5,13 @@ from pathlib import Path
 
 import pytest
 
-import partita as pt
 from partita.commands import main as cli
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 
 
-def test_its_code_runs(capsys, monkeypatch):
-    monkeypatch.setattr(pt.CalibratedUCB, "takes_std", True)
+def test_its_code_runs(capsys):
     blocks = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
     assert len(blocks) == 7
     names = {}

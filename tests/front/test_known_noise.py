@@ -16,11 +16,6 @@ from partita.study import Study
 SQUARE = [(0, 1), (0, 1)]
 
 
-@pytest.fixture(autouse=True)
-def _the_usual_policy_takes_it(monkeypatch):
-    monkeypatch.setattr(pt.CalibratedUCB, "takes_std", True)
-
-
 def pair(x):
     """A value and a noise that is larger on one side."""
     return float((x[0] - 0.3) ** 2 + x[1]), 0.1 + float(x[1])

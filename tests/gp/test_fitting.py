@@ -10,7 +10,8 @@ from support.draws import case, replicates, sample, start
 
 from partita.gp import fitting
 from partita.gp.data import Data, uniform_noise
-from partita.gp.fitting import EXACT_NOISE, Fixed, first_settings, fit, profile
+from partita.gp.fitting import EXACT_NOISE, fit, profile
+from partita.gp.settings import Fixed, first_settings
 from partita.gp.shapes import frame_of
 from partita.model.kernels import Matern
 

@@ -7,8 +7,9 @@ import pytest
 from support.draws import replicates, sample, start
 
 from partita.gp.data import Data
-from partita.gp.fitting import JITTER, Fixed, Settings, fit, loss_of
+from partita.gp.fitting import JITTER, fit, loss_of
 from partita.gp.noise_map import LEAST, MOST, PRIOR, WIDTHS, NoiseMap, _map_of, learn_map
+from partita.gp.settings import Fixed, Settings
 from partita.model.kernels import Matern
 
 SCALES = np.array([0.5, 0.7])

@@ -14,14 +14,12 @@ import pytest
 from support.samplers import SPACE, objective, pending, told
 from support.stds import Listener
 
-import partita as pt
 from partita.errors import InvalidInput
 from partita.integrations.optuna import PartitaSampler
 
 
 @pytest.fixture(autouse=True)
-def _setting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(pt.CalibratedUCB, "takes_std", True)
+def _setting() -> Iterator[None]:
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     yield

@@ -55,8 +55,7 @@ def test_records_and_tables_have_the_noise():
     assert optimizer.trials[40].std is None
 
 
-def test_the_usual_policy_takes_it(monkeypatch):
-    monkeypatch.setattr(pt.CalibratedUCB, "takes_std", True)
+def test_the_usual_policy_takes_it():
     optimizer = pt.Optimizer(SPACE)
     for i in range(30):
         trial = optimizer.ask()
@@ -67,8 +66,7 @@ def test_the_usual_policy_takes_it(monkeypatch):
 
 @pytest.mark.parametrize("policy", ["calibrated", Listener])
 @pytest.mark.parametrize(("std", "message"), BAD_STDS)
-def test_what_is_no_deviation_is_refused_and_changes_nothing(policy, std, message, monkeypatch):
-    monkeypatch.setattr(pt.CalibratedUCB, "takes_std", True)
+def test_what_is_no_deviation_is_refused_and_changes_nothing(policy, std, message):
     optimizer = pt.Optimizer(BOX, policy=None if policy == "calibrated" else policy)
     trial = optimizer.ask()
     before = pickle.dumps(optimizer)

@@ -20,11 +20,6 @@ def path(tmp_path):
     return tmp_path / "tune.db"
 
 
-@pytest.fixture(autouse=True)
-def _the_usual_policy_takes_it(monkeypatch):
-    monkeypatch.setattr(pt.CalibratedUCB, "takes_std", True)
-
-
 def play(player, n):
     """Ask and tell n times, every third value without its noise."""
     for _ in range(n):

@@ -112,9 +112,8 @@ def test_a_study_of_version_0_1_is_brought_to_todays_format_and_loses_nothing(ke
 
 
 @pytest.mark.parametrize("kept", ["calibrated"], indirect=True)
-def test_a_study_of_version_0_1_takes_values_of_known_noise(kept, monkeypatch):
+def test_a_study_of_version_0_1_takes_values_of_known_noise(kept):
     path, said = kept
-    monkeypatch.setattr(pt.CalibratedUCB, "takes_std", True)
     with Study.open(path) as study:
         number = study.ask().number
         study.tell(number, 0.25, std=0.5)

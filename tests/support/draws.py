@@ -3,7 +3,7 @@
 import numpy as np
 
 from partita.gp.data import uniform_noise
-from partita.gp.fitting import Settings
+from partita.gp.settings import Settings
 from partita.model.kernels import Matern
 
 

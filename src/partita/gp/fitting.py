@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,15 +22,13 @@ from partita.errors import NumericalError
 
 from . import _loops
 from .data import Data
+from .settings import LEAST_NOISE, MOST_NOISE, Fixed, Settings, noise_ratio, unit_of
 from .shapes import IDENTITY, Frame, Shape, frame_of
-
-Number = TypeVar("Number", float, FloatArray)
 
 #: Smoothnesses that are tried, by their number in `_loops.matern`: 1 is ν = 3/2, 2 is ν = 5/2.
 FORMS = (1, 2)
-#: Bounds of the lengthscales, in sides of the domain, and of the noise ratio τ.
+#: Bounds of the lengthscales, in sides of the domain.
 SHORTEST, LONGEST = 0.01, 10.0
-LEAST_NOISE, MOST_NOISE = 1e-6, 1e4
 #: The most that τ can be where values are known to have no noise.
 EXACT_NOISE = 1e-4
 #: Weak priors, normal in the logarithm: their middle and spread.
@@ -51,59 +49,6 @@ EVIDENCE, FEWEST_SHAPED = 3.0, 6
 #: Where the place of a shape in its frame may lie, and its weak normal prior.
 CENTRES, SIZES = (-20.0, 20.0), (math.log(1e-2), math.log(1e2))
 SHAPE_PRIOR = (0.0, 2.0)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a Gaussian process assumes: GP(mean, amplitude² k), noise of variance amplitude² τ.
-
-    All but the lengthscales is in the units of shaped values.
-    """
-
-    scales: FloatArray
-    noise: float
-    form: int
-    mean: float
-    amplitude: float
-    shape: Shape = IDENTITY
-
-    @property
-    def vector(self) -> FloatArray:
-        """Logarithms of the lengthscales and of τ, (d + 1,)."""
-        return np.append(np.log(self.scales), math.log(self.noise))
-
-    @property
-    def noise_std(self) -> float:
-        """Standard deviation of the noise of shaped values."""
-        return self.amplitude * math.sqrt(self.noise)
-
-    def in_units(self, value: Number) -> Number:
-        """A value, or values, in amplitudes from the mean, in the units of what was told."""
-        return self.shape.inverse(self.mean + self.amplitude * value)
-
-
-@dataclass(frozen=True)
-class Fixed:
-    """What the user gave, and is not estimated."""
-
-    scales: FloatArray | None = None
-    form: int | None = None
-    noise_std: float | None = None
-    amplitude: float | None = None
-
-    @property
-    def anything(self) -> bool:
-        """Whether there is anything that the user gave."""
-        given = (self.scales, self.form, self.noise_std, self.amplitude)
-        return any(part is not None for part in given)
-
-
-def first_settings(dim: int, fixed: Fixed) -> Settings:
-    """Settings before anything is learned."""
-    scales = np.full(dim, 0.3) if fixed.scales is None else fixed.scales
-    amplitude = 1.0 if fixed.amplitude is None else fixed.amplitude
-    noise = 0.1 if fixed.noise_std is None else _ratio(fixed.noise_std, amplitude)
-    return Settings(scales, noise, 2 if fixed.form is None else fixed.form, 0.0, amplitude)
 
 
 @dataclass(frozen=True)
@@ -147,7 +92,7 @@ def fit(
     be `shaped`, the shape is fitted along, by the likelihood of the values as they were told (with
     the Jacobian); the identity is preferred unless another is more likely by EVIDENCE.
     """
-    unit = _unit_of(data.means)
+    unit = unit_of(data.means)
     found = _fit(unit.data(data), unit.settings(start), unit.fixed(fixed), restart, exact, shaped)
     best = unit.restored(found.best)
     if fixed.amplitude is not None:
@@ -234,9 +179,9 @@ class _Posterior:
         if fixed.noise_std is not None:
             spread = float(np.std(data.means))
             if fixed.amplitude is not None:
-                self._given[-1] = math.log(_ratio(fixed.noise_std, fixed.amplitude))
+                self._given[-1] = math.log(noise_ratio(fixed.noise_std, fixed.amplitude))
             elif fixed.noise_std < LITTLE_NOISE * spread:  # too little to tell an amplitude from
-                self._given[-1] = math.log(_ratio(fixed.noise_std, spread))
+                self._given[-1] = math.log(noise_ratio(fixed.noise_std, spread))
             else:
                 self._tied = fixed.noise_std
         #: Whether the amplitude is searched for, and not at its best in closed form.
@@ -365,7 +310,7 @@ class _Posterior:
                 gradient[-1] = by_square
         if not shape.identity:
             jacobian, by_shape = self._of_shape(
-                shape, data, inverse, weights / square, noise, square
+                shape, data, inverse, weights / square, noise, square, told
             )
             value += jacobian
             gradient[dim + 1 : dim + 3] = by_shape
@@ -389,6 +334,7 @@ class _Posterior:
         by_mean: FloatArray,
         noise: float,
         square: float,
+        told: FloatArray | None,
     ) -> tuple[float, FloatArray]:
         """The Jacobian's part of the loss, and the gradient by the place of the shape.
 
@@ -404,8 +350,7 @@ class _Posterior:
         log_slope = np.stack([away / root**2 / shape.size, -1.0 / root**2])
         shaped = np.stack([-slope, -away / root])
         by_log_slope = data.within / data.ratios / (noise * square) - counts
-        if data.told:
-            told = np.where(np.isnan(data.known), 0.0, data.known) / square
+        if told is not None:
             by_log_slope = by_log_slope + (np.diagonal(inverse) - by_mean**2 * square) * told
         by_place = shaped @ by_mean + log_slope @ by_log_slope
         by_place[0] *= self._frame.spread
@@ -435,50 +380,6 @@ class _Posterior:
         root = np.zeros((size, size))
         root[free] = vectors / np.sqrt(np.maximum(values, LEAST_CURVATURE))
         return root
-
-
-@dataclass(frozen=True)
-class _Unit:
-    """A unit of values: what is in it is (value − middle)/spread."""
-
-    middle: float
-    spread: float
-
-    def data(self, data: Data) -> Data:
-        """Data in this unit."""
-        return data._replace(
-            means=(data.means - self.middle) / self.spread,
-            within=data.within / self.spread**2,
-            known=data.known / self.spread**2,
-        )
-
-    def settings(self, settings: Settings) -> Settings:
-        """Settings in this unit."""
-        shape = settings.shape
-        if shape.identity:
-            mean = (settings.mean - self.middle) / self.spread
-            return replace(settings, mean=mean, amplitude=settings.amplitude / self.spread)
-        centre, size = (shape.centre - self.middle) / self.spread, shape.size / self.spread
-        return replace(settings, shape=Shape(centre, size))
-
-    def restored(self, settings: Settings) -> Settings:
-        """Settings in this unit, in that of the values."""
-        return _Unit(-self.middle / self.spread, 1.0 / self.spread).settings(settings)
-
-    def fixed(self, fixed: Fixed) -> Fixed:
-        """What was given, in this unit."""
-        noise, amplitude = fixed.noise_std, fixed.amplitude
-        return replace(
-            fixed,
-            noise_std=None if noise is None else noise / self.spread,
-            amplitude=None if amplitude is None else amplitude / self.spread,
-        )
-
-
-def _unit_of(means: FloatArray) -> _Unit:
-    """The unit of values with these means, by their quartiles."""
-    frame = frame_of(means)
-    return _Unit(0.0, 1.0) if frame is None else _Unit(frame.middle, frame.spread)
 
 
 def loss_of(data: Data, settings: Settings, fixed: Fixed) -> float:
@@ -516,8 +417,3 @@ def profile(
     misfit = float(residual @ cho_solve((factor, True), residual))
     best = (misfit + data.within_points() / noise) / float(data.counts.sum())
     return Profile(mean, max(best, 1e-300))
-
-
-def _ratio(noise_std: float, amplitude: float) -> float:
-    """τ within its bounds."""
-    return float(np.clip((noise_std / amplitude) ** 2, LEAST_NOISE, MOST_NOISE))

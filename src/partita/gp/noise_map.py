@@ -19,7 +19,8 @@ from partita._types import FloatArray
 
 from . import _loops
 from .data import Data
-from .fitting import JITTER, Fixed, Settings, loss_of
+from .fitting import JITTER, loss_of
+from .settings import Fixed, Settings
 
 #: Observations that the overall noise counts for at each place.
 PRIOR = 10.0

@@ -8,7 +8,8 @@ from support.calibrated import LINE, SQUARE, bowl
 
 from partita.errors import InvalidInput
 from partita.gp.data import Data
-from partita.gp.fitting import JITTER, Fixed, Settings
+from partita.gp.fitting import JITTER
+from partita.gp.settings import Fixed, Settings
 from partita.model.kernels import Matern
 from partita.policies.calibrated.calibrated_ucb import CalibratedUCB
 from partita.policies.calibrated.model import condition

@@ -10,7 +10,8 @@ from support.draws import case, start
 
 import partita as pt
 from partita.gp.data import uniform_noise
-from partita.gp.fitting import JITTER, Fixed, Settings, fit
+from partita.gp.fitting import JITTER, fit
+from partita.gp.settings import Fixed, Settings
 from partita.model.kernels import Matern
 from partita.policies.calibrated import candidates
 from partita.policies.calibrated import model as _model

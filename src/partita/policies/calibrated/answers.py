@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from partita._types import FloatArray, IntArray, Prediction, Recommendation
-from partita.gp.fitting import Settings
+from partita.gp.settings import Settings
 from partita.partition.sites import ArmSites, BoxSites
 
 from .candidates import Proposals, best_of

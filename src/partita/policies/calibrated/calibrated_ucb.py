@@ -14,7 +14,7 @@ import numpy.typing as npt
 from partita._checks import check_choice, check_delta, check_horizon, check_scale, check_seed
 from partita._types import FloatArray, IntArray, Prediction, Recommendation
 from partita.errors import InvalidInput, NumericalError
-from partita.gp.fitting import Fixed, Settings
+from partita.gp.settings import Fixed, Settings
 from partita.model.domains import Arms, Box, Grid
 from partita.model.kernels import Matern
 from partita.model.mixed import Mixed

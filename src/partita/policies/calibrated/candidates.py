@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from partita._types import FloatArray, IntArray
 from partita.gp import _loops
-from partita.gp.fitting import JITTER, Settings
+from partita.gp.fitting import JITTER
+from partita.gp.settings import Settings
 from partita.model.domains import Arms, Box, Grid
 from partita.model.mixed import Mixed
 from partita.partition.sites import SNAP_BITS, ArmSites, BoxSites

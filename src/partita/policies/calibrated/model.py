@@ -18,8 +18,9 @@ from partita._types import FloatArray, IntArray
 from partita.errors import NumericalError
 from partita.gp import _loops
 from partita.gp.data import Data, farthest
-from partita.gp.fitting import JITTER, Fit, Fixed, Settings, first_settings, fit, profile
+from partita.gp.fitting import JITTER, Fit, fit, profile
 from partita.gp.noise_map import NoiseMap, learn_map
+from partita.gp.settings import Fixed, Settings, first_settings
 from partita.gp.shapes import IDENTITY
 
 from .values import Sums
@@ -160,14 +161,8 @@ class Model:
     def _condition(
         self, sites: IntArray, settings: Settings, overall: Settings, believed: bool
     ) -> Conditioned:
-        """The posterior by the values at sites."""
+        """The posterior by the values at sites, with more noise where that is needed."""
         data = self.shaped(self._sums.data(sites), settings)
-        return self._posterior(data, settings, overall, believed)
-
-    def _posterior(
-        self, data: Data, settings: Settings, overall: Settings, believed: bool
-    ) -> Conditioned:
-        """The posterior by shaped data, with more noise where that is needed."""
         noise = settings.noise
         for tried in (noise, *(factor * noise + 1e-6 * factor for factor in MORE_NOISE)):
             try:

@@ -10,7 +10,7 @@ import numpy as np
 
 from partita._types import FloatArray
 from partita.gp import _loops
-from partita.gp.fitting import Settings
+from partita.gp.settings import Settings
 from partita.partition.sites import ArmSites, BoxSites
 
 from .candidates import EXPLORATION, Candidates, Plan, Proposals, best_of, keep_best
@@ -95,7 +95,7 @@ class Search:
     # -- what has come -----------------------------------------------------------------------------
 
     def observe(self, number: int, site: int, value: float, std: float | None = None) -> None:
-        """Take in what a value counts as at a site of a region, which the sums hold already.
+        """Take in a value at a site of a region, which the sums hold already.
 
         If its noise was told, `std` is that.
         """
