@@ -47,6 +47,10 @@ class Settings:
         """A value, or values, in amplitudes from the mean, in the units of what was told."""
         return self.shape.inverse(self.mean + self.amplitude * value)
 
+    def from_units(self, value: Number) -> Number:
+        """The inverse of `in_units`."""
+        return (self.shape.forward(value) - self.mean) / self.amplitude
+
 
 @dataclass(frozen=True)
 class Fixed:

@@ -157,6 +157,29 @@ def test_probes_lie_where_the_bound_is_highest():
     assert highest == policy._probes
 
 
+def test_without_noise_another_maximum_is_looked_for_where_it_would_surprise_least():
+    policy = CalibratedUCB(SQUARE, seed=1)
+    explored = 0
+    for _ in range(150):
+        before = policy._search._explored
+        x = policy.ask()
+        if policy._search._explored > before:
+            (outlook,) = policy._search.outlooks
+            made = outlook.candidates
+            best = made.mean[made.played].max()
+            chance = [
+                -math.inf if played else -(best + 0.1 - mean) / math.sqrt(max(variance, 1e-9))
+                for mean, variance, played in zip(
+                    made.mean, made.variance, made.played, strict=True
+                )
+            ]
+            likeliest = made.points[np.argmax(chance)]
+            assert (SQUARE.to_unit(x[None])[0] == likeliest).all()
+            explored += 1
+        policy.tell(x, bowl(x))
+    assert explored == math.ceil(math.sqrt(policy._search._settled / 2)) >= 3
+
+
 # -- pending plays ---------------------------------------------------------------------------------
 
 

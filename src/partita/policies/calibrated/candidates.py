@@ -160,6 +160,11 @@ class Candidates:
         """Whether there is no room for another observation."""
         return self.used >= len(self.rows)
 
+    @property
+    def best_played(self) -> float:
+        """The highest mean of those that were played, in amplitudes from the mean."""
+        return float(self.mean[self.played].max(initial=-math.inf))
+
     def number_of(self, site: int, point: FloatArray) -> int | None:
         """The number of the candidate at a site, which is at a point (d,), or None."""
         same = np.flatnonzero(self.sites == site)

@@ -10,6 +10,7 @@ import numpy as np
 
 from partita._types import FloatArray
 from partita.gp import _loops
+from partita.gp.fitting import JITTER
 from partita.gp.settings import Settings
 from partita.partition.sites import ArmSites, BoxSites
 
@@ -30,9 +31,12 @@ RENEW_PART = 128
 DISTINCT = 0.1
 #: Regions whose candidates are kept at once.
 WARM_REGIONS = 6
-#: Without noise, once the index promises less than this part of the amplitude for n plays, √n of
-#: them go where least is known: the model may be wrong.
+#: Without noise, plays are settled once the index promises less than this part of the amplitude.
 SETTLED = 1e-2
+#: Of n settled plays, √(n/d) look for another maximum, as the model may be wrong: where a value
+#: this many amplitudes above the best would be least surprising, in regions drawn this many times.
+#: In many dimensions a play rules out so little that more would not be worth their price.
+BETTER, DRAWN = 0.1, 4
 
 
 class Shaped(NamedTuple):
@@ -83,8 +87,7 @@ class Search:
     #: One for each region, by number.
     outlooks: list[Outlook] = field(init=False)
     _clock: int = 0
-    #: Renewals that came due, plays when nothing much could be gained any more, and how many of
-    #: those went where least was known.
+    #: Renewals that came due, settled plays, and how many of those looked for another maximum.
     _turn: int = 0
     _settled: int = 0
     _explored: int = 0
@@ -171,16 +174,17 @@ class Search:
     def choose(self, probe: bool, told: int, pending: dict[int, int], explore: bool = True) -> int:
         """The site of the highest index, for a probe of the highest bound.
 
-        `told` values have come, and `pending` says how often sites are awaited. Where least is
-        known is gone to, without noise, only to `explore`.
+        `told` values have come, and `pending` says how often sites are awaited. Without noise,
+        another maximum is looked for only to `explore`.
         """
         plan = Plan(pending, self._sites, self._regions.home)
         outlook = self._best_region(probe, told, plan)
         if explore and self._sums.exact and not probe and self._is_settled(outlook):
             self._settled += 1
-            if self._explored < math.sqrt(self._settled):
+            dim = self._sites.scaled.shape[1]
+            if self._explored < math.sqrt(self._settled / dim):
                 self._explored += 1
-                return self._best_candidate(self._any_region(told, plan), math.inf, plan)
+                return self._least_surprising(outlook, told, plan)
         width = self._model.reach(self._model.fit.best) if probe else EXPLORATION
         return self._best_candidate(outlook, width, plan)
 
@@ -235,8 +239,8 @@ class Search:
         """Whether nothing much can be gained any more, by the index."""
         candidates = outlook.candidates
         assert candidates is not None
-        best = candidates.mean[candidates.played].max(initial=-math.inf)
-        return bool(self._index(candidates, EXPLORATION).max() - best < SETTLED)
+        highest = float(self._index(candidates, EXPLORATION).max())
+        return highest - candidates.best_played < SETTLED
 
     def _best_candidate(self, outlook: Outlook, width: float, plan: Plan) -> int:
         """The site in a region whose mean plus `width` standard deviations is the highest."""
@@ -249,15 +253,42 @@ class Search:
             near = int(np.argmax(likeness))
             if 2.0 - 2.0 * likeness[near] < DISTINCT**2 * candidates.variance[near]:
                 j = near
-        return int(candidates.sites[j]) if j < s else self.site_at(candidates.points[j])
+        return self._site_of(candidates, j)
+
+    def _site_of(self, candidates: Candidates, j: int) -> int:
+        """The site of candidate j, a new one if it has never been played."""
+        known = j < len(candidates.sites)
+        return int(candidates.sites[j]) if known else self.site_at(candidates.points[j])
+
+    def _least_surprising(self, outlook: Outlook, told: int, plan: Plan) -> int:
+        """The site where a value much better than the best would be least surprising.
+
+        That is the highest probability of improvement by a margin (Kushner 1964): the fewest
+        standard deviations between f's mean and BETTER amplitudes above the best value, which
+        `outlook` holds. Not all regions are looked at: that would take too long.
+        """
+        assert outlook.candidates is not None
+        best = outlook.candidates.settings.in_units(outlook.candidates.best_played)
+        least, where = math.inf, None
+        for _ in range(DRAWN):
+            candidates = self._any_region(told, plan).candidates
+            assert candidates is not None
+            planned = candidates.planned(plan.plays_of(candidates))
+            away = planned.settings.from_units(best) + BETTER - planned.mean
+            surprise = away / np.sqrt(np.maximum(planned.variance, JITTER))
+            surprise[planned.played] = math.inf
+            if surprise.min(initial=math.inf) < least:
+                least, where = float(surprise.min()), (planned, int(surprise.argmin()))
+        if where is None:  # all has been played
+            return self._best_candidate(outlook, EXPLORATION, plan)
+        return self._site_of(*where)
 
     def _index(self, candidates: Candidates, width: float) -> FloatArray:
-        """Means plus `width` standard deviations, (m,); deviations alone if width is infinite.
+        """Means plus `width` standard deviations, (m,).
 
         Where values have no noise, what has been played is left out unless nothing else is there.
         """
-        std = np.sqrt(candidates.variance)
-        index = std if math.isinf(width) else candidates.mean + width * std
+        index = candidates.mean + width * np.sqrt(candidates.variance)
         if self._sums.exact and not candidates.played.all():
             index[candidates.played] = -math.inf
         return np.asarray(index)
