@@ -21,6 +21,8 @@ RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed-dev
 HEAVY_STAMP := $(VENV)/.installed-heavy
 BENCH_STAMP := $(VENV)/.installed-bench
+SITE_STAMP := $(VENV)/.installed-site
+PACKAGE_STAMP := $(VENV)/.installed-package
 SOURCES := pyproject.toml src/partita/_version.py
 
 SUPPORTED := import sys; sys.exit(sys.version_info < (3, 11))
@@ -42,7 +44,8 @@ define install
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '$(1)'
 endef
 
-.PHONY: help run reproduce dev test test-heavy test-nojit lint format docs bench clean distclean
+.PHONY: help run reproduce dev test test-heavy test-nojit lint format docs site package bench \
+	clean distclean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -78,6 +81,19 @@ format: $(DEV_STAMP) ## Format the code and apply the safe fixes
 docs: $(DEV_STAMP) ## Make the parts of the docs that come from the code
 	$(BIN)/python docs/build.py
 
+# What an earlier build left behind must not hide that a page is gone.
+site: $(SITE_STAMP) ## Build the documentation site into build/site; warnings are errors
+	rm -rf build/site
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -d build/doctrees docs build/site
+	$(BIN)/python docs/check_site.py build/site
+
+package: $(PACKAGE_STAMP) ## Build wheel and sdist into dist, check them, install the wheel and run it
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist
+	$(BIN)/python tests/package/smoke.py dist
+
 bench: $(BENCH_STAMP) ## Measure what a step costs
 	$(BIN)/python benchmarks/step_cost.py
 
@@ -105,3 +121,11 @@ $(HEAVY_STAMP): $(SOURCES)
 $(BENCH_STAMP): $(SOURCES)
 	$(call install,.[bench])
 	@touch $(RUN_STAMP) $@
+
+$(SITE_STAMP): $(SOURCES)
+	$(call install,.[site])
+	@touch $@
+
+$(PACKAGE_STAMP): $(SOURCES)
+	$(call install,.[package])
+	@touch $@

@@ -133,3 +133,22 @@ def test_the_example_survives_the_death_of_a_worker():
     assert re.search(r"nfev: 100\n", done.stdout)
     cost = re.search(r"fun: ([0-9.]+) ", done.stdout)
     assert float(cost[1]) < 4500  # the best there is costs about 3,400, most twice that or more
+
+
+def test_the_tutorial_runs(tmp_path):
+    page = Path(__file__).parents[2] / "docs" / "tutorials" / "cluster.md"
+    (block,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    name = re.match(r"# file: (\S+)\n", block)[1]
+    (tmp_path / name).write_text(block, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, name],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"nfev: 200\n", done.stdout)
+    cost = re.search(r"fun: ([0-9.]+) ", done.stdout)
+    assert float(cost[1]) < 4500
