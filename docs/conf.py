@@ -26,7 +26,9 @@ myst_enable_extensions = ["colon_fence"]
 autodoc_mock_imports = ["optuna", "ray"]
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
-autodoc_preserve_defaults = True
+# Names of types as the code has them, not what they stand for.
+_TYPES = ["BoolArray", "Callback", "Catch", "FloatArray", "Function", "IntArray", "StudyLike"]
+autodoc_type_aliases = {"npt.ArrayLike": "ArrayLike"} | {name: name for name in _TYPES}
 autodoc_default_options = {"members": True, "show-inheritance": True}
 python_maximum_signature_line_length = 88
 napoleon_google_docstring = False

@@ -1,4 +1,4 @@
-"""Prepares our docstrings for Napoleon, which reads NumPy's sections, and for reStructuredText.
+"""Prepares our docstrings and signatures for Napoleon and reStructuredText.
 
 Our docstrings are written to be read as they stand. Three things in them mean something else to
 these two: a paragraph after the parameters (Napoleon takes it for one more parameter), a heading of
@@ -7,6 +7,7 @@ our own (reStructuredText allows none in a docstring), and the bars of |x| (a su
 
 from __future__ import annotations
 
+import inspect
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -63,13 +64,55 @@ def _without_substitutions(text: str) -> str:
     return "".join(parts)
 
 
+def without_type(line: str) -> list[str]:
+    """The first line of an attribute's docstring, broken after its first colon.
+
+    Napoleon takes what stands before a colon in that line for the attribute's type.
+    """
+    before, colon, after = line.partition(": ")
+    return [f"{before}:", after] if colon else [line]
+
+
+def own_signature(thing: type) -> str:
+    """The signature of a class by its own `__init__`, without self.
+
+    Where the base class is stood in for, autodoc sees that one's: any arguments.
+    """
+    signature = inspect.signature(thing.__init__)  # type: ignore[misc]
+    return str(signature.replace(parameters=[*signature.parameters.values()][1:]))
+
+
+def readable(signature: str) -> str:
+    """A signature with the names of types and classes alone, as the code has them."""
+    return re.sub(r"(?:<class|TypeAliasForwardRef\()\s?'(?:\w+\.)*(\w+)'[>)]", r"\1", signature)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Prepare each docstring before Napoleon, whose priority is 500, reads it."""
 
     def prepare(
         app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]
     ) -> None:
+        if re.match(r"Alias for field number \d+$", lines[0] if lines else ""):
+            lines.clear()  # says nothing: the class's docstring says what the field is
+        elif lines and what in {"attribute", "data", "property"}:
+            lines[:1] = without_type(lines[0])
         lines[:] = prepared(lines)
 
+    def sign(
+        app: Sphinx,
+        what: str,
+        name: str,
+        thing: object,
+        options: object,
+        signature: str | None,
+        returns: str | None,
+    ) -> tuple[str | None, str | None]:
+        if isinstance(thing, type) and name.startswith("partita.integrations."):
+            signature = own_signature(thing).removesuffix(" -> 'None'")
+            signature = re.sub(r": '([^']*)'", r": \1", signature)
+        return signature and readable(signature), returns and readable(returns)
+
     app.connect("autodoc-process-docstring", prepare, priority=400)
+    app.connect("autodoc-process-signature", sign)
     return {"parallel_read_safe": True}

@@ -23,7 +23,8 @@ def load(path):
 
 
 check_site = load(DOCS / "check_site.py")
-prepared = load(DOCS / "_ext" / "docstrings.py").prepared
+docstrings = load(DOCS / "_ext" / "docstrings.py")
+prepared = docstrings.prepared
 
 
 def test_every_public_name_is_in_the_reference():
@@ -161,3 +162,25 @@ def test_docstrings_of_the_package_keep_their_words():
             r"\w+", "\n".join(prepared(text.splitlines())).replace(".. rubric::", "")
         )
         assert after == before, name
+
+
+def test_signatures_are_readable():
+    given = "(f: TypeAliasForwardRef('Callback') | None, catch=<class 'a.b.Exception'>, s='x')"
+    assert docstrings.readable(given) == "(f: Callback | None, catch=Exception, s='x')"
+
+
+def test_the_first_line_of_an_attribute_is_no_type():
+    assert docstrings.without_type("What it is: a, b: c") == ["What it is:", "a, b: c"]
+    assert docstrings.without_type("What it is") == ["What it is"]
+
+
+def test_a_class_has_the_signature_of_its_own_constructor():
+    class Stand:
+        def __new__(cls, *args, **kwargs):
+            return super().__new__(cls)
+
+    class Ours(Stand):
+        def __init__(self, a, *, b=1):
+            pass
+
+    assert docstrings.own_signature(Ours) == "(a, *, b=1)"
