@@ -48,8 +48,9 @@ class Frame:
         self.certificate = policy.certificate()
 
 
-def frames(f: RKHSFunction, horizon: int = FRAMES[-1]) -> tuple[list[Frame], list[list[float]]]:
+def frames(f: RKHSFunction, moments: tuple[int, ...]) -> tuple[list[Frame], list[list[float]]]:
     """Frames of a run on f, and after every 25 evaluations what is certified of the answer."""
+    horizon = moments[-1]
     policy = pt.PiGPUCB(
         pt.Box([0, 0], [1, 1]),
         horizon=horizon,
@@ -65,7 +66,7 @@ def frames(f: RKHSFunction, horizon: int = FRAMES[-1]) -> tuple[list[Frame], lis
         x = policy.ask()
         policy.tell(x, float(f(x[None])[0]) + rng.uniform(-NOISE, NOISE))
         played.append(x)
-        if t in FRAMES:
+        if t in moments:
             drawn.append(Frame(policy, np.array(played)))
         if t % 25 == 0:
             lost = top - float(f(policy.recommend().x[None])[0])
@@ -123,10 +124,10 @@ def draw_certificate(figure: Any, progress: list[list[float]]) -> None:
     axes.legend(frameon=False)
 
 
-def main(folder: Path = FOLDER) -> None:
+def main(folder: Path = FOLDER, moments: tuple[int, ...] = FRAMES) -> None:
     """Write cells.png and certificate.png."""
     f = RKHSFunction.sample(2, KERNEL, seed=SEED)
-    drawn, progress = frames(f)
+    drawn, progress = frames(f, moments)
     with drawing() as make:
         cells, certificate = make((11.5, 6.0)), make((6.4, 3.4))
         draw_cells(cells, f, drawn)

@@ -57,7 +57,8 @@ def test_every_page_is_in_a_table_of_contents():
         for block in re.findall(r"```{toctree}\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
             for line in block.splitlines():
                 if line and not line.startswith(":"):
-                    listed.add((page.parent / line).resolve())
+                    path = re.sub(r"^.* <(.+)>$", r"\1", line)
+                    listed.add((page.parent / path).resolve())
     there = {page.with_suffix("") for page in DOCS.rglob("*.md")}
     assert there == listed
 
@@ -124,6 +125,14 @@ def test_a_folder_without_pages_is_refused(tmp_path, capsys):
     assert check_site.main([str(tmp_path)]) == 1
     assert "there is no page" in capsys.readouterr().out
     assert check_site.main([]) == 2
+
+
+def test_the_pictures_are_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    load(DOCS / "figures" / "cells.py").main(tmp_path, moments=(10, 60))
+    for name in ("cells.png", "certificate.png"):
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+        assert (DOCS / "figures" / name).exists()
 
 
 DOCSTRING = """The sum |x| of `a | b`.
