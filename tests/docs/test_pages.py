@@ -127,3 +127,18 @@ def test_its_links_lead_somewhere(page):
         assert target.is_file(), f"{page.name}: {link}"
         if anchor:
             assert anchor in anchors(target), f"{page.name}: {link}"
+
+
+def test_the_first_run_prints_what_the_tutorial_shows(capsys):
+    page = DOCS / "tutorials" / "first-run.md"
+    names = {}
+    for block in blocks(page, "python")[:3]:
+        exec(compile(block, str(page), "exec"), names)
+    printed, shown = capsys.readouterr().out, blocks(page, "text")[0]
+
+    def labels(text):
+        return [re.split(r"[:=]", line)[0].strip() for line in text.splitlines()]
+
+    assert labels(printed) == labels(shown)
+    assert names["result"].params["depth"] == 6
+    assert 0.002 < names["result"].params["lr"] < 0.0045
