@@ -81,9 +81,9 @@ format: $(DEV_STAMP) ## Format the code and apply the safe fixes
 docs: $(DEV_STAMP) ## Make the parts of the docs that come from the code
 	$(BIN)/python docs/build.py
 
-# What an earlier build left behind must not hide that a page is gone.
+# From nothing each time: an earlier build hides that a page is gone, and keeps old titles.
 site: $(SITE_STAMP) ## Build the documentation site into build/site; warnings are errors
-	rm -rf build/site
+	rm -rf build/site build/doctrees
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -d build/doctrees docs build/site
 	$(BIN)/python docs/check_site.py build/site
 
