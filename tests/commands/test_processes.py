@@ -1,6 +1,7 @@
 """What a program started ends with it: by timeout, at its own end, and with Partita itself."""
 
 import contextlib
+import functools
 import os
 import shlex
 import signal
@@ -95,8 +96,8 @@ def test_what_a_program_left_behind_ends_with_it(kind, tmp_path):
 @linux
 @pytest.mark.parametrize("kind", LEAVING)
 def test_a_timeout_ends_all_that_a_program_started(kind, tmp_path):
-    run = shell(f"{LEAVING[kind]}\n{UNTIL_THERE}\nsleep 60", tmp_path / "pid", timeout=0.5)
-    with pytest.raises(ProgramFailed, match=r"^timed out after 0.5 s$"):
+    run = shell(f"{LEAVING[kind]}\n{UNTIL_THERE}\nsleep 60", tmp_path / "pid", timeout=1.5)
+    with pytest.raises(ProgramFailed, match=r"^timed out after 1.5 s$"):
         run()
     assert gone(int(awaited(tmp_path / "pid")), within=0.1)
 
@@ -121,16 +122,20 @@ def marked(marker):
     return pids
 
 
-def leave_random_trees(seed, cases):
-    """Run programs that start random trees, by a Partita that no other program runs in."""
+def leave_random_trees(folder, seed, cases):
+    """Run programs that start random trees of processes; how many ran before they ended."""
     rng = np.random.default_rng(seed)
+    template = read_template(["sh", "-c", "{code}", "sh", "{ready}"], ["code", "ready"])
+    run = Program(template, timeout=3.0)
     started = 0
     for case in range(cases):
-        marker = f"PARTITA_TREE={seed}.{case}.{os.getpid()}"
-        code = f"export {marker}; {random_tree(rng)} & sleep 0.2; " + rng.choice(["echo 1", "wait"])
-        run = shell(code.replace("{", "{{").replace("}", "}}"), timeout=0.4)
-        thread, _ = in_thread(run)
-        time.sleep(0.15)
+        marker = f"PARTITA_TREE={os.getpid()}.{seed}.{case}"
+        end = rng.choice(["echo 1", "wait"])
+        tree = f"sh -c {shlex.quote(random_tree(rng))}"
+        code = f"export {marker}; {tree} & sleep 0.3; echo >$1; sleep 0.5; {end}"
+        ready = folder / f"ready.{case}"
+        thread, _ = in_thread(functools.partial(run, code=code, ready=str(ready)))
+        awaited(ready)
         started += len(marked(marker.encode()))
         thread.join()
         assert marked(marker.encode()) == [], code
@@ -138,8 +143,8 @@ def leave_random_trees(seed, cases):
 
 
 @linux
-def test_nothing_is_left_of_random_trees_of_processes():
-    assert leave_random_trees(seed=1, cases=4) > 4
+def test_nothing_is_left_of_random_trees_of_processes(tmp_path):
+    assert leave_random_trees(tmp_path, seed=1, cases=4) > 4
 
 
 def stubborn(path, timeout=None):
@@ -161,7 +166,7 @@ def test_a_program_is_asked_before_it_is_killed(tmp_path):
     """And once only: many take a second SIGTERM for impatience."""
     code = 'trap "echo asked >>$1" TERM; sleep 60 & wait $!; sleep 0.3; echo done >>"$1"'
     with pytest.raises(ProgramFailed, match=r"timed out"):
-        shell(code, tmp_path / "log", timeout=0.3)()
+        shell(code, tmp_path / "log", timeout=1.0)()
     assert (tmp_path / "log").read_text() == "asked\ndone\n"
 
 
@@ -179,11 +184,11 @@ def test_stop_ends_what_runs_and_starts_nothing_more(tmp_path):
 
 def test_the_end_of_one_program_leaves_the_others_alone(tmp_path):
     """Each has a supervisor of its own, so nobody ends what another started."""
-    code = 'if [ $2 = 1 ]; then setsid sleep 60 & echo $! >"$1"; sleep 1.5; fi; echo $2'
+    code = 'if [ $2 = 1 ]; then setsid sleep 60 & echo $! >"$1"; sleep 3; fi; echo $2'
     long = Program(read_template(["sh", "-c", code, "sh", str(tmp_path / "pid"), "{x}"], ["x"]))
     thread, seen = in_thread(lambda: long(x=1))
     pid = int(awaited(tmp_path / "pid"))
-    for _ in range(5):
+    for _ in range(3):
         assert long(x=0) == 0.0
     assert not gone(pid, within=0.1)
     thread.join(10)
