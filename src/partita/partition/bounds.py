@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from partita._types import CellView, FloatArray, IntArray, Prediction, Recommendation
-from partita.errors import warn_theory
+from partita.errors import InvalidInput, warn_theory
 
 from . import _loops
 from .cell import Cell
@@ -21,6 +21,8 @@ from .widths import Width, width_of
 
 #: Standard deviations this close are the same: the first cell in order decides.
 SAME_STD = 1e-12
+#: Cells that `cover` lists, at most: a million take about ten seconds and a gigabyte.
+MOST_LISTED = 1_000_000
 
 
 class Bounds:
@@ -194,6 +196,12 @@ class Bounds:
 
     def cover(self, t: int, index_slack: bool) -> tuple[CellView, ...]:
         """Every cell of the present cover; with `index_slack` the slack is part of its index."""
+        cells = self._partition.cells
+        if cells > MOST_LISTED:
+            raise InvalidInput(
+                f"cover: the present cover has {cells:,} cells, most of them without data, but at "
+                f"most {MOST_LISTED:,} can be listed. predict(X) gives the bounds at points X."
+            )
         return tuple(
             self._view(key, t, index_slack) for key in sorted(self._partition.cover_keys())
         )

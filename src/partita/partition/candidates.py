@@ -24,9 +24,6 @@ from .sites import ArmSites, BoxSites, point_priorities
 #: With this many told points off its lattice a cell of a box keeps none of them as candidates.
 EXTRA_LIMIT = 256
 
-#: Most dimensions in which an arm on a shared face belongs to every cell that touches it.
-CLOSED_DIMS = 6
-
 _NO_SITES = np.empty(0, dtype=np.int64)
 
 
@@ -49,19 +46,13 @@ class Layout:
 
 
 class ArmCandidates:
-    """On a finite domain a cell's candidates are its arms, which are its members too.
-
-    Deviates: above `CLOSED_DIMS` dimensions an arm on a face that cells share belongs to one of
-    them only, since 2^d cells can meet there; bounds hold for any choice of data that does not look
-    at the values.
-    """
+    """On a finite domain a cell's candidates are its arms, which are its members too."""
 
     lattice: Lattice | None = None
 
     def __init__(self, domain: Grid | Arms, geometry: Geometry, kernel: Matern, seed: int) -> None:
         self.sites = ArmSites(domain, geometry, seed)
         self.fresh = FreshArms()
-        self.closed = domain.dim <= CLOSED_DIMS
         self.grid_shape = (domain.n,) * domain.dim if isinstance(domain, Grid) else None
         self._kernel = kernel
         self.scale = 1.0 / (geometry.per_side * kernel.scales(domain.dim))
@@ -156,7 +147,6 @@ class BoxCandidates:
             NoFresh() if state is None else FreshBox(geometry, seed, state)
         )
         self.lattice = lattice
-        self.closed = lattice.closed
         self._kernel = kernel
         self.scale = 1.0 / (geometry.per_side * kernel.scales(domain.dim))
         self._seed = seed

@@ -7,7 +7,6 @@ changed.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -20,7 +19,6 @@ from partita.gp.warm import WarmCovariances
 from partita.model.domains import Arms, Box, Grid
 from partita.model.kernels import Matern
 
-from . import _loops
 from .candidates import ArmCandidates, BoxCandidates
 from .cell import Cell, Inherited
 from .cover import CellKey, Geometry, SplitRule
@@ -111,20 +109,18 @@ class Partition:
 
     def keys_at(self, scaled: list[float]) -> Iterator[CellKey]:
         """Cells of the present cover that hold a scaled point."""
-        stack = self._holding(scaled, 0)
+        stack = list(self.geometry.touching(scaled, 0))
         while stack:
             key = stack.pop()
             if key in self.split:
-                stack += self._holding(scaled, key[0] + 1, key)
+                stack += self.geometry.touching(scaled, key[0] + 1, key)
             else:
                 yield key
 
-    def _holding(
-        self, scaled: list[float], level: int, within: CellKey | None = None
-    ) -> list[CellKey]:
-        """Cells of a level that count a scaled point as theirs, or those among some children."""
-        keys = list(self.geometry.touching(scaled, level, within))
-        return keys if self.candidates.closed else keys[-1:]
+    @property
+    def cells(self) -> int:
+        """How many cells the present cover has."""
+        return self.cells_created - len(self.split)
 
     def cover_keys(self) -> Iterator[CellKey]:
         """Every cell of the present cover, those without data or candidates included."""
@@ -348,24 +344,14 @@ class Partition:
         for i, corner in zip(inner.tolist(), floor[inner].astype(int).tolist(), strict=True):
             groups.setdefault((0, *corner), []).append(i)
         for i in np.flatnonzero(on_face).tolist():
-            for key in self._holding(scaled[i].tolist(), 0):
+            for key in self.geometry.touching(scaled[i].tolist(), 0):
                 groups.setdefault(key, []).append(i)
         return [(key, np.sort(sites[rows])) for key, rows in groups.items()]
 
     def _child_members(self, key: CellKey, members: IntArray) -> list[tuple[CellKey, IntArray]]:
         """Children of a cell with the members that they hold, where they hold any."""
-        offsets = self.geometry.offsets(key, self.sites.scaled[members])
-        if not self.candidates.closed:
-            offsets[offsets == 1.0] = 1.5
-        codes, rows = _loops.scatter_children(offsets)
-        order = np.argsort(codes, kind="stable")
-        codes, rows = codes[order], rows[order]
-        cuts = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
-        return [
-            (self.geometry.child(key, int(codes[a])), members[rows[a:b]])
-            for a, b in itertools.pairwise(cuts)
-            if a < b
-        ]
+        children = self.geometry.scatter(key, self.sites.scaled[members])
+        return [(child, members[rows]) for child, rows in children]
 
     def _build(self, key: CellKey, members: IntArray, moments_only: bool = False) -> Cell:
         """Make a leaf cell and fit it."""

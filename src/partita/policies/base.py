@@ -18,7 +18,6 @@ from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Box, Grid
 from partita.model.kernels import Matern
 from partita.model.mixed import Mixed
-from partita.partition.cover import MAX_DIM
 
 #: Raised by one whenever what a policy saves changes; a policy of another version is refused.
 STATE_VERSION = 8
@@ -371,10 +370,6 @@ def check_kernel(kernel: object, domain: Grid | Arms | Box | Mixed) -> Matern:
     if not isinstance(kernel, Matern):
         raise InvalidInput(
             f"kernel={kernel!r}: give a kernel, such as Matern(nu=1.5, lengthscale=0.2)."
-        )
-    if domain.dim > MAX_DIM:
-        raise InvalidInput(
-            f"the domain has {domain.dim} dimensions, but at most {MAX_DIM} are supported."
         )
     kernel.scales(domain.dim)
     return kernel

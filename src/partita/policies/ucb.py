@@ -67,8 +67,21 @@ class UCBPolicy(Policy):
 
     @property
     def cover(self) -> tuple[CellView, ...]:
-        """The cells of the present cover, in units of the unit cube."""
+        """The cells of the present cover, in units of the unit cube.
+
+        Refused where they are more than a million, as they soon are in many dimensions.
+        """
         return self._engine.cover(self._told + 1)
+
+    @property
+    def cells(self) -> int:
+        """How many cells the present cover has."""
+        return self._engine.partition.cells
+
+    @property
+    def information_gain(self) -> float:
+        """The information gain of all cells of the present cover together."""
+        return math.fsum(c.posterior.gain for c in self._engine.partition.leaves.values())
 
     @property
     def cells_created(self) -> int:
