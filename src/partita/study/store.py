@@ -19,19 +19,21 @@ from typing import Any, Literal, TypeVar
 
 from partita.errors import StudyError
 
-from . import formats
-from .events import Event
-from .failures import code_of, explained, outdated
+from . import formats, place
+from .events import ORIGIN, Broken, Event, chained, checked
+from .failures import code_of, damaged, explained, outdated, overwritten, without_log
 
 T = TypeVar("T")
 
 #: No database is shorter. SQLite takes such a file for an empty one, and would write over it.
 SMALLEST = 512
-#: A lock is waited for in turns of this many seconds, between which Ctrl-C is heard.
-TURN = 0.25
 #: Pages after which a process moves the write-ahead log into the file, which waits for the disk:
 #: rarely, for the mean cost of a change. Bytes that the log keeps on the disk once that is done.
 LOG_PAGES, LOG_SIZE = 4000, 20_000_000
+#: What is read of the log, and how many rows of it at once.
+COLUMNS, BATCH = ", ".join(Event._fields), 5000
+#: How often the log is tried to be moved, while others write.
+TRIES = 5
 #: Pages that a small transaction writes, about, and the size of one.
 PAGES, PAGE = 3, 4096
 
@@ -54,8 +56,13 @@ class Store:
         self._db: sqlite3.Connection | None = None
         #: Pages written since the log was moved last, about.
         self._pages = 0
-        #: Which file it is, so that one in its place is noticed.
+        #: Whether the file, without its log, says that there is more in the log.
+        self._marked = False
+        #: Whether nobody can write where the file is.
+        self._still = False
+        #: Which file it is, and which log it has, so that others in their place are noticed.
         self._place: tuple[int, int] | None = None
+        self._log: tuple[int, int] | None = None
         _STORES.add(self)
 
     # -- opening -------------------------------------------------------------------------------
@@ -66,7 +73,7 @@ class Store:
             return True
         db = self._connect(create=False)
         try:
-            return self._is_new(db)
+            return not self._is_there(db)
         except sqlite3.Error as error:
             raise self._explained(error) from error
         finally:
@@ -76,8 +83,7 @@ class Store:
         """Make the file a study unless it is one, and return whether this call did."""
         db = self._connect(create=True)
         try:
-            if not self._is_new(db):
-                self._check(db)
+            if self._is_there(db):
                 return False
             self._configure(db)
             self._begin(db)
@@ -103,30 +109,36 @@ class Store:
                 self._check(db)
                 self._upgrade(db)
                 self._configure(db)
+                self._settle(db)
+                self._marked = False
             except sqlite3.Error as error:
                 db.close()
                 raise self._explained(error) from error
             except BaseException:
                 db.close()
                 raise
-            self._db, self._place = db, self._place or self._found()
+            self._db, self._place = db, self._place or _identity(self.path)
+            self._log = None
         return self._db
-
-    def _found(self) -> tuple[int, int]:
-        """The file that is there now."""
-        try:
-            status = self.path.stat()
-        except OSError:
-            return (-1, -1)
-        return status.st_dev, status.st_ino
 
     def _check_place(self) -> None:
         """Refuse to write where nobody would find it again."""
-        if self._found() != self._place:
+        if _identity(self.path) != self._place:
             raise StudyError(
                 f"{self.path} was moved, deleted or replaced while it was open. Put it back, or "
                 "open what is there now with Study.open"
             )
+
+    def _check_log(self) -> None:
+        """Refuse to write to a log that nobody would find again, during a transaction.
+
+        SQLite deletes the log when it takes itself for the last to close the file.
+        """
+        log = _identity(place.log_of(self.path))
+        self._log = self._log or log
+        if log != self._log:
+            log_name = place.log_of(self.path)
+            raise overwritten(log_name, "this is not the log that was there")
 
     def _connect(self, create: bool) -> sqlite3.Connection:
         if not create and not self.path.exists():
@@ -142,6 +154,9 @@ class Store:
             raise self._no_study()
         if not self.path.parent.is_dir():
             raise StudyError(f"{self.path}: there is no folder {self.path.parent}, make it first")
+        if place.lacks_log(self.path):
+            raise place.log_is_missing(self.path)
+        place.check_locks(self.path.parent)
         try:
             db = self._raw("rwc" if create else "rw")
             try:
@@ -151,6 +166,7 @@ class Store:
                 raise
         except sqlite3.Error as error:
             if self._is_still(error):
+                self._still = True
                 return self._raw("ro&immutable=1")
             raise self._explained(error) from error
         return db
@@ -164,23 +180,26 @@ class Store:
             code_of(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
             and not os.access(self.path.parent, os.W_OK)
             and _size(self.path) > 0
-            and _size(self.path.with_name(self.path.name + "-wal")) == 0
+            and _size(place.log_of(self.path)) == 0
         )
 
     def _raw(self, mode: str) -> sqlite3.Connection:
-        return sqlite3.connect(
-            f"{self.path.absolute().as_uri()}?mode={mode}",
-            uri=True,
-            timeout=TURN,
-            isolation_level=None,
-            check_same_thread=False,
-        )
+        return place.connect(self.path, mode)
 
     def _is_new(self, db: sqlite3.Connection) -> bool:
         """Whether nothing has been stored yet, by us or by anybody."""
-        query = "SELECT count(*) FROM sqlite_master"
-        tables = self._retried(lambda: db.execute(query).fetchone()[0])
+        query = "SELECT 1 FROM sqlite_master LIMIT 1"
+        with place.bounded(db):
+            tables = self._retried(lambda: db.execute(query).fetchall())
         return not tables and not db.execute("PRAGMA application_id").fetchone()[0]
+
+    def _is_there(self, db: sqlite3.Connection) -> bool:
+        """Whether there is a study, on a connection that is closed next; what is not is refused."""
+        if self._is_new(db):
+            return False
+        self._check(db)
+        self._settle(db)
+        return True
 
     def _check(self, db: sqlite3.Connection) -> None:
         """Refuse what is not a study, or one of another format; nothing is written."""
@@ -190,7 +209,8 @@ class Store:
             )
         if db.execute("PRAGMA application_id").fetchone()[0] != formats.APPLICATION:
             raise self._no_study()
-        formats.check(db, self.path)
+        with place.bounded(db):
+            formats.check(db, self.path)
 
     def _upgrade(self, db: sqlite3.Connection) -> None:
         """Bring a study of an older format up to date."""
@@ -200,11 +220,16 @@ class Store:
             if code_of(error) == sqlite3.SQLITE_READONLY:
                 raise outdated(self.path) from error
             raise
+        except Broken as error:
+            raise damaged(self.path, str(error)) from error
         formats.check(db, self.path)  # a newer Partita may have been quicker
 
     def _configure(self, db: sqlite3.Connection) -> None:
-        if self._retried(lambda: db.execute("PRAGMA journal_mode").fetchone()[0]) != "wal":
-            self._retried(lambda: db.execute("PRAGMA journal_mode = WAL").fetchone())
+        mode = self._retried(lambda: db.execute("PRAGMA journal_mode").fetchone()[0])
+        if mode != "wal" and not self._still:
+            mode = self._retried(lambda: db.execute("PRAGMA journal_mode = WAL").fetchone()[0])
+            if mode != "wal":
+                raise without_log(self.path)
         full = self.durability == "power"
         db.execute(f"PRAGMA synchronous = {'FULL' if full else 'NORMAL'}")
         if full:  # macOS: through the disk's own cache as well
@@ -216,8 +241,20 @@ class Store:
         """Close the connection; it is opened again if need be."""
         with self.lock:
             if self._db is not None:
+                with contextlib.suppress(StudyError, sqlite3.Error):
+                    self._settle(self._db)
                 self._db.close()
                 self._db = None
+
+    def _settle(self, db: sqlite3.Connection) -> None:
+        """Say that this is all, if the last to move the log has not come to that: see `_move`."""
+        if not self._still and place.log_says(db) == formats.MORE:
+            self._begin(db)
+            try:
+                place.say(db, formats.WHOLE)
+                db.execute("COMMIT")
+            finally:
+                _roll_back(db)
 
     # -- reading and writing -------------------------------------------------------------------
 
@@ -229,16 +266,50 @@ class Store:
         except sqlite3.Error as error:
             raise self._explained(error) from error
 
-    def events(self, after: int) -> Iterator[Event]:
-        """The log after an event, in order."""
+    def events(self, after: int, digest: bytes = ORIGIN) -> Iterator[Event]:
+        """The log after an event of some digest, in order, each checked against its digest."""
         while True:
-            rows = self.rows("SELECT * FROM events WHERE seq > ? ORDER BY seq LIMIT 5000", (after,))
-            if rows:  # by a newer Partita, perhaps, which has upgraded the file
+            events = self._events_from(after)
+            if len(events) > (after > 0):
+                # By a newer Partita, perhaps, which has upgraded the file.
                 self._check_format()
-            yield from map(Event._make, rows)
-            if len(rows) < 5000:
+            if after:
+                self._check_same(after, digest, events.pop(0) if events else None)
+            try:
+                for event in chained(events, after, digest):
+                    after, digest = event.seq, event.digest or ORIGIN
+                    yield event
+            except Broken as error:
+                raise damaged(self.path, str(error)) from error
+            if len(events) < BATCH - 1:
                 return
-            after = rows[-1][0]
+
+    def check_last(self, seq: int, digest: bytes) -> None:
+        """Refuse a log in which the last event that this process has seen is another, or missing.
+
+        On a file system without working locks, this is how a writer learns of it.
+        """
+        if seq and self._db is not None and _identity(self.path) == self._place:
+            if not self._still:
+                self._check_log()
+            events = self._events_from(seq, 1)
+            self._check_same(seq, digest, events[0] if events else None)
+
+    def _check_same(self, seq: int, digest: bytes, event: Event | None) -> None:
+        if event is None or (event.seq, event.digest) != (seq, digest):
+            what = f"event {seq} of the log is not the one that was there"
+            raise overwritten(self.path, what)
+
+    def _events_from(self, first: int, most: int = BATCH) -> list[Event]:
+        """Some rows of the log from one on, each checked before the next is read."""
+        query = f"SELECT {COLUMNS} FROM events WHERE seq >= ? ORDER BY seq LIMIT ?"
+        try:
+            db = self._opened()
+            return self._retried(lambda: list(map(checked, db.execute(query, (first, most)))))
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+        except Broken as error:
+            raise damaged(self.path, str(error)) from error
 
     def _check_format(self) -> None:
         """Refuse a file that another process has brought to a newer format."""
@@ -252,7 +323,11 @@ class Store:
 
         `size` is how many bytes it stores, if they are many.
         """
+        if not self._marked:
+            self._mark()
         with self._locked() as db:
+            if place.log_says(db) == formats.MORE:  # see _move
+                place.say(db, formats.WHOLE)
             yield db
         self._pages += PAGES + size // PAGE
         if self._pages >= LOG_PAGES:
@@ -267,12 +342,37 @@ class Store:
         """
         self._pages = 0
         # What cannot be moved now stays in the log, and is safe there.
-        with contextlib.suppress(StudyError, sqlite3.Error), self._locked():
-            other = self._raw("rw")
-            try:
-                other.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-            finally:
-                other.close()
+        with contextlib.suppress(StudyError, sqlite3.Error):
+            for _ in range(TRIES):
+                with self._locked() as db:
+                    place.say(db, formats.MORE)
+                with self._locked() as db:
+                    moved = place.log_says(db) == formats.MORE
+                    if moved:  # nobody has stored anything in between
+                        self._move()
+                self._settle(db)
+                if moved:
+                    return
+
+    def _move(self) -> None:
+        """Move the log, while we hold the lock of writers and `meta` says that there is more.
+
+        The next transaction, the first in the log, says that this is all: see `place`. It is one of
+        its own, or SQLite would never begin the log anew; should we be killed before it, whoever
+        opens the file, closes it or stores something next says so.
+        """
+        other = self._raw("rw")
+        try:
+            other.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        finally:
+            other.close()
+
+    def _mark(self) -> None:
+        """See to it that the file, without its log, says that there is more in the log."""
+        self._opened()
+        if not place.says_more(self.path):
+            self._move_log()
+        self._marked = True
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[sqlite3.Connection]:
@@ -281,6 +381,7 @@ class Store:
             self._begin(db)
             try:
                 self._check_place()
+                self._check_log()
                 self._check_format()
                 yield db
                 db.execute("COMMIT")
@@ -309,6 +410,15 @@ class Store:
         if code_of(error) == sqlite3.SQLITE_NOTADB:
             return self._no_study()
         return explained(error, self.path, self.timeout)
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Which file is there now."""
+    try:
+        status = path.stat()
+    except OSError:
+        return (-1, -1)
+    return status.st_dev, status.st_ino
 
 
 def _size(path: Path) -> int:
