@@ -400,6 +400,24 @@ def test_trials_expire_and_their_late_values_are_welcome(path, monkeypatch):
     assert full.differing == other.differing == 0
 
 
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_trial_stamped_in_the_future_keeps_no_other_from_expiring(path, monkeypatch, place):
+    """The clock of one machine was wrong for a moment."""
+    now = [1000.0]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    study = Study.open(path, PLANE, policy="uniform", expire_after=60.0)
+    for i in range(3):
+        now[0] = 1e6 if i == place else 1000.0
+        study.ask()
+    now[0] = 1100.0
+    study.ask()
+    assert study.expired == tuple({0, 1, 2} - {place})
+    now[0] = 1e6 + 61.0
+    study.ask()
+    assert study.expired == (0, 1, 2, 3)
+    assert Study.open(path).expired == (0, 1, 2, 3)
+
+
 def test_without_a_limit_nothing_expires(path, monkeypatch):
     study = Study.open(path, PLANE, policy="uniform")
     study.ask()

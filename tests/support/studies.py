@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 
 from partita.errors import InvalidInput
 from partita.study import Study
-from partita.study.events import ORIGIN, checked, digest_of
+from partita.study.events import ORIGIN, checked, digest_of, head_of
 
 SPACE = {"rate": (1e-3, 1.0, "log"), "depth": (1, 9, "int"), "kind": ["a", "b", "c"]}
 PLANE = [(0.0, 1.0), (-1.0, 2.0)]
@@ -64,11 +64,12 @@ def rechained(path, *statements):
     """Tamper with a file as one does who knows how its checksums are made."""
     change(path, *statements)
     with closing(sqlite3.connect(path)) as db:
-        digest = ORIGIN
+        seq, digest = 0, ORIGIN
         for row in db.execute("SELECT * FROM events ORDER BY seq").fetchall():
             with suppress(InvalidInput):
-                digest = digest_of(digest, checked(row))
-                db.execute("UPDATE events SET digest = ? WHERE seq = ?", (digest, row[0]))
+                seq, digest = row[0], digest_of(digest, checked(row))
+                db.execute("UPDATE events SET digest = ? WHERE seq = ?", (digest, seq))
+        db.execute("UPDATE meta SET value = ? WHERE key = 'head'", (head_of(seq, digest),))
         db.commit()
 
 

@@ -148,6 +148,11 @@ def digest_of(before: bytes, event: Event) -> bytes:
     return blake2b(content, digest_size=16).digest()
 
 
+def head_of(seq: int, digest: bytes) -> str:
+    """The row `head` of `meta` when an event is the last."""
+    return f"{seq} {digest.hex()}"
+
+
 def chained(events: Iterable[Event], after: int, digest: bytes) -> Iterator[Event]:
     """The events that follow the one numbered `after`, of that digest, as long as they do."""
     for event in events:

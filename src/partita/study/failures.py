@@ -7,6 +7,9 @@ from pathlib import Path
 
 from partita.errors import StudyError, StudyLocked
 
+#: What reading a file may raise: a message of SQLite's that quotes a damaged schema is no text.
+Unreadable = (sqlite3.Error, UnicodeDecodeError)
+
 #: By SQLite's primary code.
 _REASONS = {
     sqlite3.SQLITE_FULL: "the disk is full. Nothing was changed; free some space and try again",
@@ -23,12 +26,14 @@ _REASONS = {
 }
 
 
-def code_of(error: sqlite3.Error) -> int:
+def code_of(error: Exception) -> int:
     """SQLite's primary code of an error, 0 if it gave none."""
+    if isinstance(error, UnicodeDecodeError):
+        return sqlite3.SQLITE_CORRUPT
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
-def explained(error: sqlite3.Error, path: Path, timeout: float) -> StudyError:
+def explained(error: Exception, path: Path, timeout: float) -> StudyError:
     """The error to raise in place of SQLite's."""
     code = code_of(error)
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):

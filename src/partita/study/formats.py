@@ -28,12 +28,12 @@ from pathlib import Path
 from partita._version import __version__
 from partita.errors import StudyError, VersionMismatch
 
-from .events import ORIGIN, checked, digest_of
+from .events import ORIGIN, checked, digest_of, head_of
 
 #: Marks the file as a study of Partita's: "Part" in ASCII.
 APPLICATION = 0x50617274
 #: The format of new files. 1: Partita 0.1; 2: events have `std`; 3: events have `digest`, the
-#: snapshot has that of its event as `chain`, and `meta` has the row `log`.
+#: snapshot has that of its event as `chain`, and `meta` has the rows `log` and `head`.
 FORMAT = 3
 
 TABLES = """
@@ -85,16 +85,21 @@ def _add_digests(db: sqlite3.Connection) -> None:
     """Rows have a checksum, from what they say today."""
     db.execute("ALTER TABLE events ADD COLUMN digest BLOB")
     db.execute("ALTER TABLE snapshot ADD COLUMN chain BLOB")
-    digest, digests = ORIGIN, []
+    seq, digest, digests = 0, ORIGIN, []
     for row in db.execute("SELECT * FROM events ORDER BY seq"):
         event = checked(row)
-        digest = digest_of(digest, event)
-        digests.append((digest, event.seq))
+        seq, digest = event.seq, digest_of(digest, event)
+        digests.append((digest, seq))
     db.executemany("UPDATE events SET digest = ? WHERE seq = ?", digests)
     db.execute(
         "UPDATE snapshot SET chain = (SELECT digest FROM events WHERE events.seq = snapshot.seq)"
     )
-    db.execute("INSERT OR REPLACE INTO meta VALUES ('log', ?)", (WHOLE,))
+    db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", _first_rows(seq, digest))
+
+
+def _first_rows(seq: int = 0, digest: bytes = ORIGIN) -> list[tuple[str, str]]:
+    """Rows of `meta` that change: whether there is more in the log, and its last event."""
+    return [("log", WHOLE), ("head", head_of(seq, digest))]
 
 
 #: By the number of a format: what makes its tables those of the next, in a transaction that is
@@ -106,7 +111,7 @@ def create(db: sqlite3.Connection, meta: Mapping[str, str]) -> None:
     """Make the tables of a new study, in a transaction that is under way."""
     for statement in filter(str.strip, TABLES.split(";")):
         db.execute(statement)
-    db.executemany("INSERT INTO meta VALUES (?, ?)", [*meta.items(), ("log", WHOLE)])
+    db.executemany("INSERT INTO meta VALUES (?, ?)", [*meta.items(), *_first_rows()])
     db.execute(f"PRAGMA application_id = {APPLICATION}")
     db.execute(f"PRAGMA user_version = {FORMAT}")
 

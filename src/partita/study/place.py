@@ -10,6 +10,7 @@ more, and no log. When the last process closes the file, SQLite moves all of the
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
 import tempfile
@@ -18,19 +19,49 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from partita.errors import StudyError
+from partita.errors import InvalidInput, StudyError
 
 from . import formats
+from .failures import Unreadable
 
 #: A lock is waited for in turns of this many seconds, between which Ctrl-C is heard.
 TURN = 0.25
 #: Bytes of the longest row that is read or written. No snapshot that is stored is longer.
 LONGEST_ROW = 2**28
+#: What SQLite adds to the name of a file at most, and how many bytes it takes in all.
+LONGEST_SUFFIX, LONGEST_PATH = "-journal", 511
 #: Steps of SQLite's machine after which a look at a schema is given up: it takes a few hundred.
 MOST_STEPS = 5_000_000
 #: How often, and after how many seconds each, a log that seems to be missing is looked for again:
 #: another process may be opening or closing the file at this moment.
 LOOKS, PAUSE = 5, 0.02
+
+
+def as_path(path: object) -> Path:
+    """What a user gives as the file of a study, refused if no file can be called so."""
+    try:
+        named = Path(path)  # type: ignore[arg-type]  # that is what is found out
+    except TypeError:
+        raise InvalidInput(
+            f"{path!r} is not the name of a file: give one, such as tune.db"
+        ) from None
+    if "\0" in str(named):
+        raise StudyError(
+            f"{str(named)!r}: the name of a file cannot have a NUL in it: leave it out"
+        )
+    try:
+        beside = Path(f"{named.absolute()}{LONGEST_SUFFIX}")
+        beside.lstat()
+        too_long = False
+    except OSError as error:
+        too_long = error.errno == errno.ENAMETOOLONG
+    if too_long or len(os.fsencode(beside)) > LONGEST_PATH:
+        raise StudyError(
+            f"{str(named)[:40]!r}…: the name of the file, or that of a folder on the way, is too "
+            f"long. Give a shorter one: SQLite takes {LONGEST_PATH} bytes for all, with those that "
+            "it adds"
+        )
+    return named
 
 
 def connect(path: Path, mode: str) -> sqlite3.Connection:
@@ -86,7 +117,7 @@ def lacks_log(path: Path) -> bool:
 
 def says_more(path: Path) -> bool:
     """Whether the file, read without its log, says that there is more in the log."""
-    with contextlib.suppress(sqlite3.Error):  # such as a file that is being written just now
+    with contextlib.suppress(*Unreadable):  # such as a file that is being written just now
         db = connect(path, "ro&immutable=1")
         try:
             with bounded(db):

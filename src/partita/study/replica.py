@@ -8,6 +8,7 @@ the log again at the next use.
 from __future__ import annotations
 
 import contextlib
+import math
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 from partita.errors import InvalidInput, NotPending, StudyError
 
 from . import snapshot
-from .events import ORIGIN, Event, digest_of
+from .events import ORIGIN, Event, digest_of, head_of
 from .failures import damaged
 from .settings import Settings
 from .state import State
@@ -67,6 +68,8 @@ class Replica:
         self._state: State | None = None
         #: The digest of the last event that is in the state.
         self._digest = ORIGIN
+        #: When the next pending trial expires, or earlier.
+        self._due = -math.inf
         #: Whether the state is that of some event of the log, no more and no less.
         self._clean = True
         #: Seconds that the events since the last snapshot took; its event and size.
@@ -74,13 +77,25 @@ class Replica:
 
     def current(self) -> State:
         """The state after all that has been logged by anybody."""
-        if self._state is None:
-            self._state, self._clean, self._spent = self._restored(), True, 0.0
-            self._snapshot_seq = self._state.seq
-        state = self._state
-        with self._guarded():
-            self._catch_up(state)
+        if self._state is not None:
+            with self._guarded():
+                self._catch_up(self._state)
+            return self._state
+        head = self.store.meta()["head"]
+        state, self._clean, self._spent = self._restored(), True, 0.0
+        self._snapshot_seq = state.seq
+        self._catch_up(state)
+        self._check_head(state, head)
+        self._state = state
         return state
+
+    def _check_head(self, state: State, head: str) -> None:
+        """Refuse a log that ends before the event that was stored last."""
+        if head != head_of(state.seq, self._digest):
+            seq = head.partition(" ")[0]
+            if not seq.isdecimal() or len(seq) > 18 or int(seq) >= state.seq:
+                what = f"its log ends at event {state.seq}, but should at {seq:.20}"
+                raise damaged(self.store.path, what)
 
     @contextlib.contextmanager
     def change(self) -> Iterator[Change]:
@@ -122,6 +137,7 @@ class Replica:
                 where = f"event {event.seq} ({event.kind} of trial {event.trial})"
                 raise damaged(self.store.path, f"the log is damaged at {where}: {error}") from error
             self._digest = event.digest or ORIGIN
+            self._due = min(self._due, event.time + (self.settings.expire_after or math.inf))
         if state.seq > first:
             self._spent += time.perf_counter() - start
         self._clean = True
@@ -129,7 +145,10 @@ class Replica:
     def _expire(self, state: State) -> None:
         """Give up trials that have been pending for too long."""
         limit = self.settings.expire_after
-        if limit is None or not state.overdue(time.time() - limit):
+        if limit is None or time.time() < self._due:
+            return
+        if not state.overdue(time.time() - limit):
+            self._due = min(state.asked.values(), default=math.inf) + limit
             return
         with self._guarded(), self.store.transaction() as db:
             self._catch_up(state)
@@ -141,8 +160,11 @@ class Replica:
     def _insert(self, db: sqlite3.Connection, event: Event) -> None:
         """Write down an event, chained to the last. Within a transaction."""
         self._digest = digest_of(self._digest, event)
+        self._due = min(self._due, event.time + (self.settings.expire_after or math.inf))
         row = event._replace(digest=self._digest)
         db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        head = (head_of(event.seq, self._digest),)
+        db.execute("UPDATE meta SET value = ? WHERE key = 'head'", head)
 
     def _note(self, state: State) -> None:
         """Write down the answer, if the state has looked just now. Within a transaction."""
@@ -155,8 +177,13 @@ class Replica:
 
     def _restored(self) -> State:
         """The state of the snapshot if there is one of use, else the beginning."""
-        fresh = State(self.settings.build(self.feasible, self.policy))
-        self._digest = ORIGIN
+        try:
+            fresh = State(self.settings.build(self.feasible, self.policy))
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            if self.settings.own_policy is not None:  # it has its own reasons
+                raise
+            raise damaged(self.store.path, f"what it says cannot be played: {error}") from error
+        self._digest, self._due = ORIGIN, -math.inf
         # Of the log that we have: its event has the digest that the snapshot was written after.
         query = (
             "SELECT seq, written_by, snapshot.digest, state, chain FROM snapshot "

@@ -13,7 +13,7 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -21,7 +21,7 @@ from partita.errors import StudyError
 
 from . import formats, place
 from .events import ORIGIN, Broken, Event, chained, checked
-from .failures import code_of, damaged, explained, outdated, overwritten, without_log
+from .failures import Unreadable, code_of, damaged, explained, outdated, overwritten, without_log
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ class Store:
         db = self._connect(create=False)
         try:
             return not self._is_there(db)
-        except sqlite3.Error as error:
+        except Unreadable as error:
             raise self._explained(error) from error
         finally:
             db.close()
@@ -94,7 +94,7 @@ class Store:
                 db.execute("COMMIT")
             finally:
                 _roll_back(db)
-        except sqlite3.Error as error:
+        except Unreadable as error:
             raise self._explained(error) from error
         finally:
             db.close()
@@ -111,7 +111,7 @@ class Store:
                 self._configure(db)
                 self._settle(db)
                 self._marked = False
-            except sqlite3.Error as error:
+            except Unreadable as error:
                 db.close()
                 raise self._explained(error) from error
             except BaseException:
@@ -164,14 +164,14 @@ class Store:
             except BaseException:
                 db.close()
                 raise
-        except sqlite3.Error as error:
+        except Unreadable as error:
             if self._is_still(error):
                 self._still = True
                 return self._raw("ro&immutable=1")
             raise self._explained(error) from error
         return db
 
-    def _is_still(self, error: sqlite3.Error) -> bool:
+    def _is_still(self, error: Exception) -> bool:
         """Whether SQLite cannot open a file because nobody can write there: it may be read.
 
         A log must be empty: it cannot be read without writing beside it.
@@ -216,7 +216,7 @@ class Store:
         """Bring a study of an older format up to date."""
         try:
             formats.upgrade(db, lambda: self._begin(db))
-        except sqlite3.Error as error:
+        except Unreadable as error:
             if code_of(error) == sqlite3.SQLITE_READONLY:
                 raise outdated(self.path) from error
             raise
@@ -263,8 +263,27 @@ class Store:
         try:
             db = self._opened()
             return self._retried(lambda: db.execute(query, values).fetchall())
-        except sqlite3.Error as error:
+        except Unreadable as error:
             raise self._explained(error) from error
+
+    def typed(
+        self, query: str, types: Sequence[tuple[type, ...]], values: Sequence[Any] = ()
+    ) -> list[Any]:
+        """What a query finds, refused unless its columns are of some types, the first rising."""
+        try:
+            db = self._opened()
+            return self._retried(lambda: list(_typed(db.execute(query, values), types)))
+        except Unreadable as error:
+            raise self._explained(error) from error
+        except Broken as error:
+            raise damaged(self.path, str(error)) from error
+
+    def meta(self) -> dict[str, str]:
+        """The table `meta`."""
+        meta = dict(self.typed("SELECT key, value FROM meta ORDER BY key", ((str,), (str,))))
+        if meta.keys() != {"settings", "checksum", "written_by", "log", "head"}:
+            raise damaged(self.path, "the table meta has other rows than Partita writes")
+        return meta
 
     def events(self, after: int, digest: bytes = ORIGIN) -> Iterator[Event]:
         """The log after an event of some digest, in order, each checked against its digest."""
@@ -306,7 +325,7 @@ class Store:
         try:
             db = self._opened()
             return self._retried(lambda: list(map(checked, db.execute(query, (first, most)))))
-        except sqlite3.Error as error:
+        except Unreadable as error:
             raise self._explained(error) from error
         except Broken as error:
             raise damaged(self.path, str(error)) from error
@@ -406,10 +425,23 @@ class Store:
     def _no_study(self) -> StudyError:
         return StudyError(f"{self.path} is not a study of Partita: it was left as it is")
 
-    def _explained(self, error: sqlite3.Error) -> StudyError:
+    def _explained(self, error: Exception) -> StudyError:
         if code_of(error) == sqlite3.SQLITE_NOTADB:
             return self._no_study()
         return explained(error, self.path, self.timeout)
+
+
+def _typed(rows: Iterable[Any], types: Sequence[tuple[type, ...]]) -> Iterator[Any]:
+    """Rows, each checked before the next is read: a damaged table may have no end."""
+    last = None
+    for row in rows:
+        for value, allowed in zip(row, types, strict=True):
+            if type(value) not in allowed:
+                raise Broken(f"there is {value!r:.40} where it cannot be")
+        if last is not None and not row[0] > last:
+            raise Broken("rows of a table are out of order")
+        last = row[0]
+        yield row
 
 
 def _identity(path: Path) -> tuple[int, int]:
