@@ -19,6 +19,11 @@ def printable(text: str) -> str:
     return HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
+def printable_lines(text: str) -> str:
+    """Several lines, each safe for a terminal."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
 def number(value: float) -> str:
     """A number to six digits."""
     return f"{value:.6g}" if math.isfinite(value) else str(value)

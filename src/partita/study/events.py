@@ -81,8 +81,17 @@ class Event(NamedTuple):
 
 # -- checks ----------------------------------------------------------------------------------------
 
+#: Types that each column of a row may have.
+Types = Sequence[tuple[type, ...]]
+
+#: The tables besides the log: how they are read, and the types of their columns.
+OWNERS: tuple[str, Types] = ("SELECT id, name FROM owners ORDER BY id", ((int,), (str,)))
+PROGRESS: tuple[str, Types] = (
+    "SELECT told, time, mean, lower, upper, certificate FROM progress ORDER BY told",
+    ((int,), (float,), *[(float, type(None))] * 4),
+)
 #: What the columns hold, in their order; NULL only where there is a None.
-_TYPES: tuple[tuple[type, ...], ...] = (
+_TYPES: Types = (
     (int,),
     (str,),
     (int,),
@@ -120,6 +129,22 @@ def checked(row: Sequence[Any]) -> Event:
 
 def _bad(row: Sequence[Any], why: str) -> Broken:
     return Broken(f"the log is damaged at event {row[0]}: {why}")
+
+
+def typed(rows: Iterable[Any], types: Types) -> Iterator[Any]:
+    """Rows of any table, refused unless their columns are of some types and the first rises.
+
+    Each is checked before the next is read: a damaged table may have no end.
+    """
+    last = None
+    for row in rows:
+        for value, allowed in zip(row, types, strict=True):
+            if type(value) not in allowed:
+                raise Broken(f"there is {value!r:.40} where it cannot be")
+        if last is not None and not row[0] > last:
+            raise Broken("rows of a table are out of order")
+        last = row[0]
+        yield row
 
 
 #: Stands before the first line of a log.

@@ -13,14 +13,14 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from partita.errors import StudyError
 
 from . import formats, place
-from .events import ORIGIN, Broken, Event, chained, checked
+from .events import ORIGIN, Broken, Event, Types, chained, checked, typed
 from .failures import Unreadable, code_of, damaged, explained, outdated, overwritten, without_log
 
 T = TypeVar("T")
@@ -266,13 +266,11 @@ class Store:
         except Unreadable as error:
             raise self._explained(error) from error
 
-    def typed(
-        self, query: str, types: Sequence[tuple[type, ...]], values: Sequence[Any] = ()
-    ) -> list[Any]:
+    def typed(self, query: str, types: Types, values: Sequence[Any] = ()) -> list[Any]:
         """What a query finds, refused unless its columns are of some types, the first rising."""
         try:
             db = self._opened()
-            return self._retried(lambda: list(_typed(db.execute(query, values), types)))
+            return self._retried(lambda: list(typed(db.execute(query, values), types)))
         except Unreadable as error:
             raise self._explained(error) from error
         except Broken as error:
@@ -429,19 +427,6 @@ class Store:
         if code_of(error) == sqlite3.SQLITE_NOTADB:
             return self._no_study()
         return explained(error, self.path, self.timeout)
-
-
-def _typed(rows: Iterable[Any], types: Sequence[tuple[type, ...]]) -> Iterator[Any]:
-    """Rows, each checked before the next is read: a damaged table may have no end."""
-    last = None
-    for row in rows:
-        for value, allowed in zip(row, types, strict=True):
-            if type(value) not in allowed:
-                raise Broken(f"there is {value!r:.40} where it cannot be")
-        if last is not None and not row[0] > last:
-            raise Broken("rows of a table are out of order")
-        last = row[0]
-        yield row
 
 
 def _identity(path: Path) -> tuple[int, int]:

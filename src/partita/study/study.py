@@ -25,16 +25,13 @@ from partita.policies.base import Policy
 from partita.space import Space
 
 from . import owner as owners
-from .events import FIRST_TIME, LAST_TIME, Kind
+from .events import FIRST_TIME, LAST_TIME, OWNERS, PROGRESS, Kind
 from .place import as_path
 from .replica import Change, Replica
 from .settings import Settings
 from .store import Store
 
 T = TypeVar("T")
-
-_OWNERS = "SELECT id, name FROM owners ORDER BY id"
-_PROGRESS = "SELECT told, time, mean, lower, upper, certificate FROM progress ORDER BY told"
 
 
 class Owner(NamedTuple):
@@ -231,9 +228,7 @@ class Study:
             with self._change() as change:
                 state = change.state
                 dead = {
-                    key: other
-                    for key, other in self._store.typed(_OWNERS, ((int,), (str,)))
-                    if owners.is_dead(other)
+                    key: other for key, other in self._store.typed(*OWNERS) if owners.is_dead(other)
                 }
                 owner = Owner(self._new_owner(name), self._new_owner(name + owners.HELD))
                 run = Study(self._replica, owner)
@@ -335,7 +330,7 @@ class Study:
     def notes(self) -> list[Checkpoint]:
         """The answers that were noted as values came in; `seconds` are those since 1970."""
         with self._store.lock:
-            rows = self._store.typed(_PROGRESS, ((int,), (float,), *[(float, type(None))] * 4))
+            rows = self._store.typed(*PROGRESS)
         return [Checkpoint._make(math.nan if v is None else v for v in row) for row in rows]
 
     def times(self, kinds: Sequence[Kind]) -> dict[int, float]:
