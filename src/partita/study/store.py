@@ -241,20 +241,23 @@ class Store:
         """Close the connection; it is opened again if need be."""
         with self.lock:
             if self._db is not None:
-                with contextlib.suppress(StudyError, sqlite3.Error):
-                    self._settle(self._db)
+                self._settle(self._db)
                 self._db.close()
                 self._db = None
 
     def _settle(self, db: sqlite3.Connection) -> None:
-        """Say that this is all, if the last to move the log has not come to that: see `_move`."""
-        if not self._still and place.log_says(db) == formats.MORE:
-            self._begin(db)
-            try:
+        """Say that this is all, if the last to move the log has not come to that: see `_move`.
+
+        Should that fail, because the file is locked or read-only, the next to use it does.
+        """
+        if self._still:
+            return
+        with contextlib.suppress(sqlite3.Error):
+            if place.log_says(db) == formats.MORE:
+                self._begin(db)
                 place.say(db, formats.WHOLE)
                 db.execute("COMMIT")
-            finally:
-                _roll_back(db)
+        _roll_back(db)
 
     # -- reading and writing -------------------------------------------------------------------
 
