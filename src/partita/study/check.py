@@ -18,9 +18,11 @@ from partita.errors import PartitaError, StudyError
 
 from . import formats, place
 from .events import (
+    MORE,
     ORIGIN,
     OWNERS,
     PROGRESS,
+    WHOLE,
     Broken,
     Event,
     checked,
@@ -187,7 +189,7 @@ def _read_log(db: sqlite3.Connection, report: Report) -> None:
         if line.event is None:
             _say(report, f"event {seq} of the log: {line.why}")
         expected, digest = seq + 1, before or ORIGIN
-    head = report.meta.get("head", "")
+    head = report.meta.get("head", "").removesuffix(MORE).removesuffix(WHOLE) + WHOLE
     if chained and head != head_of(expected - 1, digest):
         last = head.partition(" ")[0]
         report.faults.append(f"the log ends at event {expected - 1}, but should at {last!r:.25}")

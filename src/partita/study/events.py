@@ -173,9 +173,13 @@ def digest_of(before: bytes, event: Event) -> bytes:
     return blake2b(content, digest_size=16).digest()
 
 
+#: How the row `head` of `meta` ends: this is all there is, or more stands in the write-ahead log.
+WHOLE, MORE = " whole", " more"
+
+
 def head_of(seq: int, digest: bytes) -> str:
-    """The row `head` of `meta` when an event is the last."""
-    return f"{seq} {digest.hex()}"
+    """The row `head` of `meta` when an event is the last: its number, its digest, and `WHOLE`."""
+    return f"{seq} {digest.hex()}{WHOLE}"
 
 
 def chained(events: Iterable[Event], after: int, digest: bytes) -> Iterator[Event]:

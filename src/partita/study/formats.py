@@ -33,7 +33,7 @@ from .events import ORIGIN, checked, digest_of, head_of
 #: Marks the file as a study of Partita's: "Part" in ASCII.
 APPLICATION = 0x50617274
 #: The format of new files. 1: Partita 0.1; 2: events have `std`; 3: events have `digest`, the
-#: snapshot has that of its event as `chain`, and `meta` has the rows `log` and `head`.
+#: snapshot has that of its event as `chain`, and `meta` has the row `head`.
 FORMAT = 3
 
 TABLES = """
@@ -72,9 +72,6 @@ SINCE: Mapping[tuple[str, str], int] = {
     ("snapshot", "chain BLOB"): 3,
 }
 
-#: What the row `log` of `meta` says: all there is, or that more stands in the write-ahead log.
-WHOLE, MORE = "whole", "more"
-
 
 def _add_std(db: sqlite3.Connection) -> None:
     """Values may have a known noise; of those that are there it is not known."""
@@ -94,12 +91,7 @@ def _add_digests(db: sqlite3.Connection) -> None:
     db.execute(
         "UPDATE snapshot SET chain = (SELECT digest FROM events WHERE events.seq = snapshot.seq)"
     )
-    db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", _first_rows(seq, digest))
-
-
-def _first_rows(seq: int = 0, digest: bytes = ORIGIN) -> list[tuple[str, str]]:
-    """Rows of `meta` that change: whether there is more in the log, and its last event."""
-    return [("log", WHOLE), ("head", head_of(seq, digest))]
+    db.execute("INSERT OR REPLACE INTO meta VALUES ('head', ?)", (head_of(seq, digest),))
 
 
 #: By the number of a format: what makes its tables those of the next, in a transaction that is
@@ -111,7 +103,7 @@ def create(db: sqlite3.Connection, meta: Mapping[str, str]) -> None:
     """Make the tables of a new study, in a transaction that is under way."""
     for statement in filter(str.strip, TABLES.split(";")):
         db.execute(statement)
-    db.executemany("INSERT INTO meta VALUES (?, ?)", [*meta.items(), *_first_rows()])
+    db.executemany("INSERT INTO meta VALUES (?, ?)", [*meta.items(), ("head", head_of(0, ORIGIN))])
     db.execute(f"PRAGMA application_id = {APPLICATION}")
     db.execute(f"PRAGMA user_version = {FORMAT}")
 

@@ -2,7 +2,7 @@
 
 A file whose write-ahead log was left behind, when it was copied, lacks what stands in the log, and
 SQLite does not notice. So the content that is moved from the log into the file says, in the row
-`log` of `meta`, that there is more; the next transaction, which stands in the log, says that this
+`head` of `meta`, that there is more; the next transaction, which stands in the log, says that this
 is all. Who reads the file with its log finds it whole; who reads it without finds that there is
 more, and no log. When the last process closes the file, SQLite moves all of the log into it.
 """
@@ -17,11 +17,11 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from partita.errors import InvalidInput, StudyError
 
 from . import formats
+from .events import MORE, WHOLE
 from .failures import Unreadable
 
 #: A lock is waited for in turns of this many seconds, between which Ctrl-C is heard.
@@ -124,21 +124,22 @@ def says_more(path: Path) -> bool:
                 ours = db.execute("PRAGMA application_id").fetchone()[
                     0
                 ] == formats.APPLICATION and formats.has_ours(db, "meta")
-            return ours and log_says(db) == formats.MORE
+            return ours and head(db).endswith(MORE)
         finally:
             db.close()
     return False
 
 
-def log_says(db: sqlite3.Connection) -> Any:
-    """The row `log` of `meta`, which must be our table; None if there is none."""
-    row = db.execute("SELECT value FROM meta WHERE key = 'log'").fetchone()
-    return row[0] if row else None
+def head(db: sqlite3.Connection) -> str:
+    """The row `head` of `meta`, which must be our table; nothing if there is none."""
+    row = db.execute("SELECT value FROM meta WHERE key = 'head'").fetchone()
+    return row[0] if row and isinstance(row[0], str) else ""
 
 
 def say(db: sqlite3.Connection, word: str) -> None:
-    """Write the row `log` of `meta`, in a transaction that is under way."""
-    db.execute("UPDATE meta SET value = ? WHERE key = 'log'", (word,))
+    """End the row `head` of `meta` with `WHOLE` or `MORE`, in a transaction that is under way."""
+    text = head(db).removesuffix(MORE).removesuffix(WHOLE) + word
+    db.execute("UPDATE meta SET value = ? WHERE key = 'head'", (text,))
 
 
 def log_is_missing(path: Path) -> StudyError:

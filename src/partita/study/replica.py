@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from partita.errors import InvalidInput, NotPending, StudyError
 
 from . import snapshot
-from .events import ORIGIN, Event, digest_of, head_of
+from .events import MORE, ORIGIN, WHOLE, Event, digest_of, head_of
 from .failures import damaged
 from .settings import Settings
 from .state import State
@@ -81,7 +81,7 @@ class Replica:
             with self._guarded():
                 self._catch_up(self._state)
             return self._state
-        head = self.store.meta()["head"]
+        head = self.store.head().removesuffix(MORE).removesuffix(WHOLE) + WHOLE
         state, self._clean, self._spent = self._restored(), True, 0.0
         self._snapshot_seq = state.seq
         self._catch_up(state)
@@ -128,6 +128,8 @@ class Replica:
         self._clean = True
 
     def _catch_up(self, state: State) -> None:
+        if self.store.head() == head_of(state.seq, self._digest):
+            return  # nothing has been stored since
         start, first = time.perf_counter(), state.seq
         for event in self.store.events(state.seq, self._digest):
             self._clean = False

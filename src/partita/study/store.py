@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar
 from partita.errors import StudyError
 
 from . import formats, place
-from .events import ORIGIN, Broken, Event, Types, chained, checked, typed
+from .events import MORE, ORIGIN, WHOLE, Broken, Event, Types, chained, checked, typed
 from .failures import Unreadable, code_of, damaged, explained, outdated, overwritten, without_log
 
 T = TypeVar("T")
@@ -253,9 +253,9 @@ class Store:
         if self._still:
             return
         with contextlib.suppress(sqlite3.Error):
-            if place.log_says(db) == formats.MORE:
+            if place.head(db).endswith(MORE):
                 self._begin(db)
-                place.say(db, formats.WHOLE)
+                place.say(db, WHOLE)
                 db.execute("COMMIT")
         _roll_back(db)
 
@@ -282,9 +282,17 @@ class Store:
     def meta(self) -> dict[str, str]:
         """The table `meta`."""
         meta = dict(self.typed("SELECT key, value FROM meta ORDER BY key", ((str,), (str,))))
-        if meta.keys() != {"settings", "checksum", "written_by", "log", "head"}:
+        if meta.keys() != {"settings", "checksum", "written_by", "head"}:
             raise damaged(self.path, "the table meta has other rows than Partita writes")
         return meta
+
+    def head(self) -> str:
+        """The row `head` of `meta`: the last event, and whether there is more in the log."""
+        try:
+            db = self._opened()
+            return self._retried(lambda: place.head(db))
+        except Unreadable as error:
+            raise self._explained(error) from error
 
     def events(self, after: int, digest: bytes = ORIGIN) -> Iterator[Event]:
         """The log after an event of some digest, in order, each checked against its digest."""
@@ -346,8 +354,6 @@ class Store:
         if not self._marked:
             self._mark()
         with self._locked() as db:
-            if place.log_says(db) == formats.MORE:  # see _move
-                place.say(db, formats.WHOLE)
             yield db
         self._pages += PAGES + size // PAGE
         if self._pages >= LOG_PAGES:
@@ -365,9 +371,9 @@ class Store:
         with contextlib.suppress(StudyError, sqlite3.Error):
             for _ in range(TRIES):
                 with self._locked() as db:
-                    place.say(db, formats.MORE)
+                    place.say(db, MORE)
                 with self._locked() as db:
-                    moved = place.log_says(db) == formats.MORE
+                    moved = place.head(db).endswith(MORE)
                     if moved:  # nobody has stored anything in between
                         self._move()
                 self._settle(db)
