@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from support.studies import PLANE, SPACE, Process, asks, events, is_sound, play, value
+from support.studies import PLANE, SPACE, Process, asks, events, is_sound, looking, play, value
 from support.studies import without_snapshots as replayed
 
 import partita as pt
@@ -101,7 +101,7 @@ def logged_last(path, n):
     """Parameters of the last asks, as the log has them."""
     import json
 
-    with closing(sqlite3.connect(path)) as db:
+    with looking(path) as db:
         rows = db.execute(
             "SELECT params FROM events WHERE kind = 'ask' ORDER BY seq DESC LIMIT ?", (n,)
         )
@@ -312,7 +312,8 @@ def test_the_log_is_moved_by_us_alone_and_stays_short(path, monkeypatch):
     study = Study.open(path, PLANE, policy="uniform")
     assert study._store.rows("PRAGMA wal_autocheckpoint") == [(0,)]
     play(study, 200)
-    assert len(moved) == 400 * store.PAGES // 30
+    # Once at the beginning, so that the file says that there is more in its log.
+    assert len(moved) == 1 + 400 * store.PAGES // 30
     assert sum(moved) > 20_000
     assert path.with_name("tune.db-wal").stat().st_size < 3 * 30 * store.PAGE
     # Nobody can write meanwhile, and what is locked is no error: it is moved the next time.

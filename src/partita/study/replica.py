@@ -8,6 +8,7 @@ the log again at the next use.
 from __future__ import annotations
 
 import contextlib
+import math
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +17,8 @@ from typing import Any, NamedTuple
 from partita.errors import InvalidInput, NotPending, StudyError
 
 from . import snapshot
-from .events import Event
+from .events import MORE, ORIGIN, WHOLE, Event, digest_of, head_of
+from .failures import damaged
 from .settings import Settings
 from .state import State
 from .store import Store
@@ -64,6 +66,10 @@ class Replica:
     ) -> None:
         self.store, self.settings, self.feasible, self.policy = store, settings, feasible, policy
         self._state: State | None = None
+        #: The digest of the last event that is in the state.
+        self._digest = ORIGIN
+        #: When the next pending trial expires, or earlier.
+        self._due = -math.inf
         #: Whether the state is that of some event of the log, no more and no less.
         self._clean = True
         #: Seconds that the events since the last snapshot took; its event and size.
@@ -71,13 +77,25 @@ class Replica:
 
     def current(self) -> State:
         """The state after all that has been logged by anybody."""
-        if self._state is None:
-            self._state, self._clean, self._spent = self._restored(), True, 0.0
-            self._snapshot_seq = self._state.seq
-        state = self._state
-        with self._guarded():
-            self._catch_up(state)
+        if self._state is not None:
+            with self._guarded():
+                self._catch_up(self._state)
+            return self._state
+        head = self.store.head().removesuffix(MORE).removesuffix(WHOLE) + WHOLE
+        state, self._clean, self._spent = self._restored(), True, 0.0
+        self._snapshot_seq = state.seq
+        self._catch_up(state)
+        self._check_head(state, head)
+        self._state = state
         return state
+
+    def _check_head(self, state: State, head: str) -> None:
+        """Refuse a log that ends before the event that was stored last."""
+        if head != head_of(state.seq, self._digest):
+            seq = head.partition(" ")[0]
+            if not seq.isdecimal() or len(seq) > 18 or int(seq) >= state.seq:
+                what = f"its log ends at event {state.seq}, but should at {seq:.20}"
+                raise damaged(self.store.path, what)
 
     @contextlib.contextmanager
     def change(self) -> Iterator[Change]:
@@ -88,7 +106,7 @@ class Replica:
             self._catch_up(state)
             start = time.perf_counter()
             told = state.optimizer.n_told
-            yield Change(state, self._begin, lambda event: _insert(db, event))
+            yield Change(state, self._begin, lambda event: self._insert(db, event))
             if state.optimizer.n_told > told:
                 self._note(state)
             self._spent += time.perf_counter() - start
@@ -110,16 +128,18 @@ class Replica:
         self._clean = True
 
     def _catch_up(self, state: State) -> None:
+        if self.store.head() == head_of(state.seq, self._digest):
+            return  # nothing has been stored since
         start, first = time.perf_counter(), state.seq
-        for event in self.store.events(state.seq):
+        for event in self.store.events(state.seq, self._digest):
             self._clean = False
             try:
                 state.replay(event)
             except (InvalidInput, NotPending) as error:
-                raise StudyError(
-                    f"{self.store.path}: the log is damaged at event {event.seq} ({event.kind} of "
-                    f"trial {event.trial}): {error}. Restore the file from a copy"
-                ) from error
+                where = f"event {event.seq} ({event.kind} of trial {event.trial})"
+                raise damaged(self.store.path, f"the log is damaged at {where}: {error}") from error
+            self._digest = event.digest or ORIGIN
+            self._due = min(self._due, event.time + (self.settings.expire_after or math.inf))
         if state.seq > first:
             self._spent += time.perf_counter() - start
         self._clean = True
@@ -127,14 +147,26 @@ class Replica:
     def _expire(self, state: State) -> None:
         """Give up trials that have been pending for too long."""
         limit = self.settings.expire_after
-        if limit is None or not state.overdue(time.time() - limit):
+        if limit is None or time.time() < self._due:
+            return
+        if not state.overdue(time.time() - limit):
+            self._due = min(state.asked.values(), default=math.inf) + limit
             return
         with self._guarded(), self.store.transaction() as db:
             self._catch_up(state)
             now = time.time()
             for number in state.overdue(now - limit):
                 self._clean = False
-                _insert(db, state.expire(number, now))
+                self._insert(db, state.expire(number, now))
+
+    def _insert(self, db: sqlite3.Connection, event: Event) -> None:
+        """Write down an event, chained to the last. Within a transaction."""
+        self._digest = digest_of(self._digest, event)
+        self._due = min(self._due, event.time + (self.settings.expire_after or math.inf))
+        row = event._replace(digest=self._digest)
+        db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        head = (head_of(event.seq, self._digest),)
+        db.execute("UPDATE meta SET value = ? WHERE key = 'head'", head)
 
     def _note(self, state: State) -> None:
         """Write down the answer, if the state has looked just now. Within a transaction."""
@@ -147,12 +179,24 @@ class Replica:
 
     def _restored(self) -> State:
         """The state of the snapshot if there is one of use, else the beginning."""
-        fresh = State(self.settings.build(self.feasible, self.policy))
-        last = self.store.rows("SELECT coalesce(max(seq), 0) FROM events")[0][0]
-        query = "SELECT seq, written_by, digest, state FROM snapshot"
-        for seq, written_by, digest, data in self.store.rows(query):
+        try:
+            fresh = State(self.settings.build(self.feasible, self.policy))
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            if self.settings.own_policy is not None:  # it has its own reasons
+                raise
+            raise damaged(self.store.path, f"what it says cannot be played: {error}") from error
+        self._digest, self._due = ORIGIN, -math.inf
+        # Of the log that we have: its event has the digest that the snapshot was written after.
+        query = (
+            "SELECT seq, written_by, snapshot.digest, state, chain FROM snapshot "
+            "JOIN events USING (seq) WHERE events.digest = chain LIMIT 1"
+        )
+        for seq, written_by, digest, data, chain in self.store.rows(query):
+            if not (isinstance(data, bytes) and isinstance(chain, bytes)):
+                continue
             stored = snapshot.read(data, digest, written_by, fresh.optimizer.space)
-            if stored is not None and stored.seq == seq <= last:
+            if stored is not None and stored.seq == seq:
+                self._digest = chain
                 return stored
         return fresh
 
@@ -166,9 +210,10 @@ class Replica:
         # The class of a policy of the user's own would not be read again.
         data = snapshot.write(state) if self.settings.own_policy is None else None
         if data is not None:
-            row = (state.seq, snapshot.WRITTEN_BY, snapshot.digest_of(data), data)
+            digest = snapshot.digest_of(data)
+            row = (state.seq, snapshot.WRITTEN_BY, digest, data, self._digest)
             with contextlib.suppress(StudyError), self.store.transaction(len(data)) as db:
-                db.execute("INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?, ?, ?)", row)
+                db.execute("INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?, ?, ?, ?)", row)
             self._snapshot_size = len(data)
         self._spent, self._snapshot_seq = 0.0, state.seq
 
@@ -186,8 +231,8 @@ class Replica:
         if self._state is not None and self._spent > 0.1 * SNAPSHOT_AFTER:
             self._spent, self._snapshot_size = max(self._spent, SNAPSHOT_AFTER), 0
             self._snapshot(self._state)
-        self.store.close()
-
-
-def _insert(db: sqlite3.Connection, event: Event) -> None:
-    db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", event)
+        try:
+            if self._state is not None:
+                self.store.check_last(self._state.seq, self._digest)
+        finally:
+            self.store.close()

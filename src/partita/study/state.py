@@ -58,7 +58,7 @@ class State:
     seq
         The last event that is in it.
     asked
-        When each pending trial was asked for, oldest first.
+        When each pending trial was asked for, in the order of the log.
     owners
         Runs that evaluate pending trials, by the number of the trial.
     expired
@@ -175,7 +175,7 @@ class State:
         if kind in BEGINNINGS:
             if number != following:
                 raise InvalidInput(f"trial {following} comes next")
-            self._replay_beginning(kind, number, _from_bytes(event.point), event)
+            self._replay_beginning(kind, number, self._point(event), event)
         elif kind == Kind.TELL:
             self.optimizer.number_of(number, kind, also=self.expired)
             self.game.tell(number, *self._seen(event))
@@ -203,6 +203,16 @@ class State:
                 )
             self.differing += 1
 
+    def _point(self, event: Event) -> FloatArray:
+        """The point of an event that begins a trial, (D,)."""
+        dim, data = self.optimizer.space.dim, event.point or b""
+        if len(data) != 8 * dim:
+            raise InvalidInput(f"its point has {len(data)} bytes, but there are {dim} coordinates")
+        unit = np.frombuffer(data, dtype="<f8").astype(np.float64)
+        if not ((unit >= 0.0) & (unit <= 1.0)).all():
+            raise InvalidInput("its point lies outside the space")
+        return unit
+
     def _seen(self, event: Event) -> Observation:
         """The value of an event and its noise, which the policy given now must take."""
         seen = Observation(as_value(event.value), as_std(event.std))
@@ -227,13 +237,11 @@ class State:
     # -- questions -----------------------------------------------------------------------------
 
     def overdue(self, before: float) -> list[int]:
-        """Pending trials asked for before a time, but for those of a clock that was put back."""
-        numbers = []
-        for number, time in self.asked.items():
-            if time >= before:
-                break
-            numbers.append(number)
-        return numbers
+        """Pending trials asked for before a time, by the clock of whoever asked for them.
+
+        All are looked at: clocks differ, so that one may be stamped in the future.
+        """
+        return [number for number, time in self.asked.items() if time < before]
 
 
 def params_json(params: Any) -> str:
@@ -243,7 +251,3 @@ def params_json(params: Any) -> str:
 
 def _as_bytes(unit: FloatArray) -> bytes:
     return unit.astype("<f8").tobytes()
-
-
-def _from_bytes(point: bytes | None) -> FloatArray:
-    return np.frombuffer(point or b"", dtype="<f8").astype(np.float64)

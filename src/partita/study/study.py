@@ -25,7 +25,8 @@ from partita.policies.base import Policy
 from partita.space import Space
 
 from . import owner as owners
-from .events import Kind
+from .events import FIRST_TIME, LAST_TIME, OWNERS, PROGRESS, Kind
+from .place import as_path
 from .replica import Change, Replica
 from .settings import Settings
 from .store import Store
@@ -130,7 +131,7 @@ class Study:
             "feasible": feasible,
             "expire_after": expire_after,
         }
-        store = Store(Path(path), durability, seconds)
+        store = Store(as_path(path), durability, seconds)
         begun = False
         if space is not None:
             wanted = Settings.of(given)
@@ -139,7 +140,7 @@ class Study:
                 begun = store.create(wanted.to_meta())
         if must_be_new and not begun:
             raise InvalidInput(f"{store.path} is a study already: open it, or give another name")
-        settings = Settings.from_meta(dict(store.rows("SELECT * FROM meta")), store.path)
+        settings = Settings.from_meta(store.meta(), store.path)
         _check_same(settings, given, store.path)
         return cls(Replica(store, settings, feasible, policy))
 
@@ -227,9 +228,7 @@ class Study:
             with self._change() as change:
                 state = change.state
                 dead = {
-                    key: other
-                    for key, other in self._store.rows("SELECT id, name FROM owners")
-                    if owners.is_dead(other)
+                    key: other for key, other in self._store.typed(*OWNERS) if owners.is_dead(other)
                 }
                 owner = Owner(self._new_owner(name), self._new_owner(name + owners.HELD))
                 run = Study(self._replica, owner)
@@ -331,15 +330,18 @@ class Study:
     def notes(self) -> list[Checkpoint]:
         """The answers that were noted as values came in; `seconds` are those since 1970."""
         with self._store.lock:
-            rows = self._store.rows("SELECT * FROM progress ORDER BY told")
+            rows = self._store.typed(*PROGRESS)
         return [Checkpoint._make(math.nan if v is None else v for v in row) for row in rows]
 
     def times(self, kinds: Sequence[Kind]) -> dict[int, float]:
         """When each trial had its last event of some kinds, by its number: seconds since 1970."""
         places = ", ".join("?" * len(kinds))
-        query = f"SELECT trial, max(time) FROM events WHERE kind IN ({places}) GROUP BY trial"
+        query = (
+            f"SELECT trial, min(max(max(time), {FIRST_TIME}), {LAST_TIME}) FROM events "
+            f"WHERE kind IN ({places}) GROUP BY trial ORDER BY trial"
+        )
         with self._store.lock:
-            return dict(self._store.rows(query, kinds))
+            return dict(self._store.typed(query, ((int,), (float,)), kinds))
 
     def _read(self, question: Callable[[Optimizer], T]) -> T:
         with self._store.lock:
