@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from partita.errors import StudyError
+from partita._locks import is_under_way
+from partita.errors import HalfChanged, StudyError
 
 from . import formats
 from .events import Event
@@ -80,18 +81,16 @@ class Store:
                 self._check(db)
                 return False
             self._configure(db)
-            self._begin(db)
-            try:
-                if not self._is_new(db):  # another process was quicker
-                    return False
-                formats.create(db, meta)
-                db.execute("COMMIT")
-            finally:
-                _roll_back(db)
+            return self._all_or_nothing(db, lambda: self._created(db, meta))
         except sqlite3.Error as error:
             raise self._explained(error) from error
         finally:
             db.close()
+
+    def _created(self, db: sqlite3.Connection, meta: Mapping[str, str]) -> bool:
+        if not self._is_new(db):  # another process was quicker
+            return False
+        formats.create(db, meta)
         return True
 
     def _opened(self) -> sqlite3.Connection:
@@ -110,6 +109,8 @@ class Store:
                 db.close()
                 raise
             self._db, self._place = db, self._place or self._found()
+        elif self._db.in_transaction and not is_under_way(Store._all_or_nothing, self):
+            _roll_back(self._db)  # of a call that was cut short twice
         return self._db
 
     def _found(self) -> tuple[int, int]:
@@ -215,9 +216,9 @@ class Store:
     def close(self) -> None:
         """Close the connection; it is opened again if need be."""
         with self.lock:
-            if self._db is not None:
-                self._db.close()
-                self._db = None
+            db, self._db = self._db, None  # first: a closed one would be of no use
+            if db is not None:
+                db.close()
 
     # -- reading and writing -------------------------------------------------------------------
 
@@ -246,17 +247,16 @@ class Store:
         if not formats.is_current(db):
             formats.check(db, self.path)
 
-    @contextlib.contextmanager
-    def transaction(self, size: int = 0) -> Iterator[sqlite3.Connection]:
-        """All or nothing: committed when the block ends, undone if it raises.
+    def transact(self, work: Callable[[sqlite3.Connection], T], size: int = 0) -> T:
+        """What `work` returns, in a transaction: committed when it ends, undone if it raises.
 
         `size` is how many bytes it stores, if they are many.
         """
-        with self._locked() as db:
-            yield db
+        result = self._locked(work)
         self._pages += PAGES + size // PAGE
         if self._pages >= LOG_PAGES:
             self._move_log()
+        return result
 
     def _move_log(self) -> None:
         """Move the write-ahead log into the file, while nobody can write.
@@ -267,27 +267,49 @@ class Store:
         """
         self._pages = 0
         # What cannot be moved now stays in the log, and is safe there.
-        with contextlib.suppress(StudyError, sqlite3.Error), self._locked():
-            other = self._raw("rw")
-            try:
-                other.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-            finally:
-                other.close()
+        with contextlib.suppress(StudyError, sqlite3.Error):
+            self._locked(self._moved)
 
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[sqlite3.Connection]:
+    def _moved(self, _: sqlite3.Connection) -> None:
+        other = self._raw("rw")
+        try:
+            other.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        finally:
+            other.close()
+
+    def _locked(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        def checked() -> T:
+            self._check_place()
+            self._check_format()
+            return work(db)
+
         try:
             db = self._opened()
-            self._begin(db)
-            try:
-                self._check_place()
-                self._check_format()
-                yield db
-                db.execute("COMMIT")
-            finally:
-                _roll_back(db)
+            if db.in_transaction:
+                raise HalfChanged(
+                    f"{self.path}: a study cannot be changed from within another change of it: "
+                    "`feasible` must not use it"
+                )
+            return self._all_or_nothing(db, checked)
         except sqlite3.Error as error:
             raise self._explained(error) from error
+
+    def _all_or_nothing(self, db: sqlite3.Connection, work: Callable[[], T]) -> T:
+        """What `work` returns, in a transaction, whenever an interrupt comes.
+
+        A context manager would not do: an interrupt may come as `__exit__` is entered, or between
+        the transaction's beginning and the block, and the file would stay locked for everybody.
+        """
+        try:
+            self._begin(db)
+            result = work()
+            db.execute("COMMIT")
+        finally:
+            try:
+                _roll_back(db)
+            finally:  # again, should an interrupt have come before the first did anything
+                _roll_back(db)
+        return result
 
     def _begin(self, db: sqlite3.Connection) -> None:
         self._retried(lambda: db.execute("BEGIN IMMEDIATE"))
@@ -327,6 +349,9 @@ def _roll_back(db: sqlite3.Connection) -> None:
 
 # -- forks -----------------------------------------------------------------------------------------
 
+# Optimizers and policies have fork handlers of their own, which run after these, as they were
+# registered earlier: so locks are taken in the order in which a change takes them.
+#
 # SQLite's locks are not inherited by a forked process, although its memory says that they are: a
 # file open in both would lose what the child writes. So no connection is open during a fork.
 
