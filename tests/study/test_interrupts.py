@@ -151,7 +151,7 @@ def interrupt_often(path, policy, cases, seed):
 
 
 @pytest.mark.usefixtures("_snapshots")
-@pytest.mark.parametrize(("policy", "cases"), [("uniform", 900), (None, 250)])
+@pytest.mark.parametrize(("policy", "cases"), [("uniform", 900), (None, 120)])
 def test_an_interrupt_at_any_moment_leaves_a_study_that_goes_on(path, policy, cases):
     came = interrupt_often(path, policy, cases, seed=1)
     assert came > cases / 2
@@ -180,14 +180,14 @@ def test_creating_a_study_is_all_or_nothing(tmp_path):
         return Study.open(tmp_path / name, PLANE, policy="uniform")
 
     moments, came = moments_of(begin, "first.db"), 0
-    for place in range(1, moments, max(1, moments // 60)):
+    for place in range(1, moments, max(1, moments // 40)):
         name = f"{place}.db"
         came += Interrupter(place)(begin, name) is INTERRUPTED
         study = begin(name)
         check_free(study)
         study.tell(study.ask(), 1.0)
         assert Study.open(tmp_path / name).n_told == 1
-    assert came > 40
+    assert came > 25
 
 
 def test_real_signals(path):
@@ -199,10 +199,10 @@ def test_real_signals(path):
     start = time.perf_counter()
     for _ in range(20):
         diary.step(draw, lambda f, *args: f(*args))
-    typical, came = (time.perf_counter() - start) / 20, 0
+    typical, came, burst = (time.perf_counter() - start) / 20, 0, False
 
     def call(function, *args):
-        nonlocal came
+        nonlocal came, burst
         burst = draw.random() < 0.3
         seconds = 3e-5 if burst else max(1e-6, draw.random() * typical)
         result = timer(3 if burst else 1, seconds, function, *args)
@@ -210,9 +210,10 @@ def test_real_signals(path):
         return result
 
     with Timer() as timer:
-        for case in range(500):
+        for case in range(400):
             diary.step(draw, call)
-            diary.study.n_told  # noqa: B018  # the next use mends what a burst may leave
+            if burst:  # the next use mends what several in a row may leave
+                assert diary.study.n_told >= 0
             check_free(diary.study)
             if case % 100 == 99:
                 diary.settle()

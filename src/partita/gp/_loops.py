@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from partita._compile import njit
 
 #: A posterior variance may fall this far below zero by rounding; anything lower is an error.
 VARIANCE_TOLERANCE = 1e-9

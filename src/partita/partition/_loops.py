@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from partita._compile import njit
 
 GAIN, CONSTANT, ADDEND, BOUND = 0, 1, 2, 3
 START, SIZE, CHOICE, POSITION, HEAP = 0, 1, 2, 3, 4
