@@ -50,7 +50,11 @@ class Store:
     """
 
     def __init__(self, path: Path, durability: Literal["process", "power"], timeout: float) -> None:
-        self.path, self.durability, self.timeout = path, durability, timeout
+        #: The name as it was given, for messages.
+        self.path = path
+        #: The file, wherever the process goes meanwhile.
+        self.file = _absolute(path)
+        self.durability, self.timeout = durability, timeout
         self.lock = threading.RLock()
         self._db: sqlite3.Connection | None = None
         #: Pages written since the log was moved last, about.
@@ -63,7 +67,7 @@ class Store:
 
     def is_new(self) -> bool:
         """Whether there is no file, or nothing in it."""
-        if not self.path.exists():
+        if not self.file.exists():
             return True
         db = self._connect(create=False)
         try:
@@ -116,7 +120,7 @@ class Store:
     def _found(self) -> tuple[int, int]:
         """The file that is there now."""
         try:
-            status = self.path.stat()
+            status = self.file.stat()
         except OSError:
             return (-1, -1)
         return status.st_dev, status.st_ino
@@ -130,18 +134,18 @@ class Store:
             )
 
     def _connect(self, create: bool) -> sqlite3.Connection:
-        if not create and not self.path.exists():
+        if not create and not self.file.exists():
             raise StudyError(
                 f"there is no study {self.path}: check the name, or begin one, with a "
                 "space or by `partita create`"
             )
         if str(self.path).startswith(("sqlite:", ":memory:")):
             raise StudyError(f"{self.path} is not a file: give the name of one, such as tune.db")
-        if self.path.is_dir():
+        if self.file.is_dir():
             raise StudyError(f"{self.path} is a folder: give the name of a file, such as tune.db")
-        if 0 < _size(self.path) < SMALLEST:
+        if 0 < _size(self.file) < SMALLEST:
             raise self._no_study()
-        if not self.path.parent.is_dir():
+        if not self.file.parent.is_dir():
             raise StudyError(f"{self.path}: there is no folder {self.path.parent}, make it first")
         try:
             db = self._raw("rwc" if create else "rw")
@@ -163,14 +167,14 @@ class Store:
         """
         return (
             code_of(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-            and not os.access(self.path.parent, os.W_OK)
-            and _size(self.path) > 0
-            and _size(self.path.with_name(self.path.name + "-wal")) == 0
+            and not os.access(self.file.parent, os.W_OK)
+            and _size(self.file) > 0
+            and _size(self.file.with_name(self.file.name + "-wal")) == 0
         )
 
     def _raw(self, mode: str) -> sqlite3.Connection:
         return sqlite3.connect(
-            f"{self.path.absolute().as_uri()}?mode={mode}",
+            f"{self.file.as_uri()}?mode={mode}",
             uri=True,
             timeout=TURN,
             isolation_level=None,
@@ -331,6 +335,15 @@ class Store:
         if code_of(error) == sqlite3.SQLITE_NOTADB:
             return self._no_study()
         return explained(error, self.path, self.timeout)
+
+
+def _absolute(path: Path) -> Path:
+    try:
+        return path.absolute()
+    except OSError as error:  # the current folder was deleted
+        raise StudyError(
+            f"{path}: there is no current folder ({error}): give a full name"
+        ) from error
 
 
 def _size(path: Path) -> int:

@@ -384,7 +384,7 @@ class Study:
 
     def __reduce__(self) -> tuple[Any, ...]:
         store, replica = self._store, self._replica
-        where = (str(self.path.absolute()), replica.feasible, replica.policy)
+        where = (str(store.file), replica.feasible, replica.policy)
         return _reopened, (*where, store.durability, store.timeout)
 
     def __repr__(self) -> str:
