@@ -155,7 +155,7 @@ def test_ctrl_c_of_the_function_ends_the_run_with_what_it_has(pool):
     assert (result.status, result.nfev) == (4, 12)
 
 
-# -- errors that cannot say what they are -----------------------------------------------------------
+# -- errors that cannot say what they are ----------------------------------------------------------
 
 
 class Mute(Exception):
