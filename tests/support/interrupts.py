@@ -8,6 +8,9 @@ import threading
 
 #: What a call returns that was interrupted.
 INTERRUPTED = object()
+#: Keeps the frames of the last call that was interrupted, as an interactive session does: nothing
+#: is mended by their end.
+last_errors: list[BaseException] = []
 
 
 class Interrupter:
@@ -17,12 +20,14 @@ class Interrupter:
     interpreter looks for signals there (and where loops begin anew), nowhere else.
     """
 
-    def __init__(self, place=None):
+    def __init__(self, place=None, files=("",)):
         #: Moments so far, and the one to interrupt at; none if None.
         self.moments, self.place = 0, place
+        #: Only moments in files with such an ending count.
+        self._files = files
 
     def _watch(self, frame, event, _):
-        if event in ("call", "c_return"):
+        if event in ("call", "c_return") and frame.f_code.co_filename.endswith(self._files):
             self.moments += 1
             if self.moments == self.place:
                 raise KeyboardInterrupt
@@ -33,7 +38,8 @@ class Interrupter:
         try:
             sys.setprofile(self._watch)
             return function(*args)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
+            last_errors[:] = [error]
             return INTERRUPTED
         finally:
             sys.setprofile(before)
@@ -84,8 +90,9 @@ class Timer:
                 result = function(*args)
             finally:
                 self._left = 0  # one that comes before this raises into the next line
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
             self._left = 0
+            last_errors[:] = [error]
             result = INTERRUPTED
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         return result
