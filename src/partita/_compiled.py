@@ -3,6 +3,9 @@
 Numba raises when it finds no folder to keep compiled code in (a read-only installation without a
 writable home), and when a file that it kept is empty or damaged. Neither is a reason to fail: the
 functions are compiled in memory then, which takes some seconds a run.
+
+An interrupt in the middle of a compilation may leave Numba's own tables half changed, and every
+later call of the function failing. So Ctrl-C waits until a function is compiled.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import Any
 
 from numba import njit
 
+from ._signals import uninterrupted
 from .errors import CacheWarning, warn
 
 _ADVICE = (
@@ -26,6 +30,14 @@ def compiled(function: Callable[..., Any] | None = None, *, nogil: bool = False)
     """`numba.njit`, with compiled code kept on disk if possible."""
     if function is None:
         return lambda function: compiled(function, nogil=nogil)
+    made = _made(function, nogil)
+    compile_for = getattr(made, "compile", None)
+    if compile_for is not None:  # the compiler is not off
+        made.compile = lambda signature: uninterrupted(lambda: compile_for(signature))
+    return made
+
+
+def _made(function: Callable[..., Any], nogil: bool) -> Any:
     try:
         made: Any = njit(cache=True, nogil=nogil)(function)
     except RuntimeError as error:

@@ -41,6 +41,14 @@ def params_text(params: Any) -> str:
     return f"[{', '.join(value_text(value) for value in params)}]"
 
 
+def message_of(error: BaseException) -> str:
+    """What an error says; errors of users' own may fail to say anything."""
+    try:
+        return str(error)
+    except Exception as another:
+        return f"(its message cannot be read: __str__ raised {type(another).__name__})"
+
+
 def bounded(value: float, lower: float | None, upper: float | None, digits: int = 6) -> str:
     """A value and its bounds: "0.3, between 0.2 and 0.4", or "0.3" unless both are finite."""
     if lower is None or upper is None or not math.isfinite(upper - lower):

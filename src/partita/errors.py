@@ -31,6 +31,10 @@ class NumericalError(PartitaError, ArithmeticError):
     """A covariance lost its positive-definiteness beyond what rounding explains."""
 
 
+class HalfChanged(PartitaError, RuntimeError):
+    """A call came while another was changing the same object, or after one was cut short there."""
+
+
 class EvaluationFailed(PartitaError, RuntimeError):
     """No evaluation of the user's function gave a value. Its first error, if any, is the cause.
 

@@ -81,14 +81,14 @@ def test_killed_while_the_log_is_moved_nothing_seems_to_be_missing(path, monkeyp
     def killed(out):
         study = Study.open(path, PLANE, policy="uniform")
         play(study, 3)
-        move = store.Store._move
+        move = store.Store._moved
 
-        def half(self):
+        def half(self, db):
             if step == "moved":
-                move(self)
+                move(self, db)
             os._exit(9)
 
-        monkeypatch.setattr(store.Store, "_move", half)
+        monkeypatch.setattr(store.Store, "_moved", half)
         study._store._move_log()
 
     for _ in range(2):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, overload
 
@@ -37,8 +37,14 @@ class Ledger:
     def __len__(self) -> int:
         return self._n
 
-    def append(self, unit: FloatArray) -> int:
-        """Take in a pending trial at a point (D,) and return its number."""
+    def append(
+        self,
+        unit: FloatArray,
+        state: int = PENDING,
+        value: float = math.nan,
+        std: float | None = None,
+    ) -> int:
+        """Take in a trial at a point (D,), pending unless told otherwise, and return its number."""
         number = self._n
         if number == len(self._states):
             self._units = np.concatenate([self._units, np.empty_like(self._units)])
@@ -46,20 +52,46 @@ class Ledger:
             self._stds = np.concatenate([self._stds, np.full(number, np.nan)])
             self._states = np.concatenate([self._states, np.zeros_like(self._states)])
         self._units[number] = unit
-        self._states[number] = PENDING
-        self.counts[PENDING] += 1
-        self._n = number + 1
+        self._values[number] = value
+        self._stds[number] = math.nan if std is None else std
+        self._states[number] = state
+        self.counts[state] += 1
+        self._n = number + 1  # last: should anything interrupt this, there is no such trial
         return number
 
     def settle(
         self, number: int, state: int, value: float = math.nan, std: float | None = None
     ) -> None:
         """Give a trial its end state, its value and the standard deviation of that, if known."""
-        self.counts[self._states[number]] -= 1
-        self.counts[state] += 1
-        self._states[number] = state
+        before = self._states[number]
         self._values[number] = value
         self._stds[number] = math.nan if std is None else std
+        self._states[number] = state  # once the value is there, should anything interrupt this
+        self.counts[before] -= 1
+        self.counts[state] += 1
+
+    def recount(self) -> None:
+        """Count the trials in each state again, after a change that was cut short."""
+        states = self._states[: self._n]
+        self.counts = np.bincount(states, minlength=len(STATES)).tolist()
+        unsettled = states == PENDING
+        self._values[: self._n][unsettled] = math.nan
+        self._stds[: self._n][unsettled] = math.nan
+
+    def told(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray | None]]:
+        """Points (n, D), values and noise (n,): first those without known noise, then the rest."""
+        told = self._states[: self._n] == FINISHED
+        noisy = np.isnan(self._stds[: self._n])
+        for rows, given in ((told & noisy, False), (told & ~noisy, True)):
+            if rows.any():
+                places = np.flatnonzero(rows)
+                stds = self._stds[places] if given else None
+                yield self._units[places], self._values[places], stds
+
+    def pending(self) -> FloatArray:
+        """Points (n, D) of the pending trials."""
+        units: FloatArray = self._units[np.flatnonzero(self._states[: self._n] == PENDING)]
+        return units
 
     def move(self, number: int, unit: FloatArray) -> None:
         """Put a trial at another point (D,)."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import replace
+from types import FunctionType
 from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from partita._checks import as_floats, check_seed
+from partita._locks import in_turn
 from partita._types import FloatArray, IntArray, Recommendation
 from partita._version import __version__
 from partita.errors import InvalidInput, NotPending, VersionMismatch, warn_theory
@@ -23,6 +25,10 @@ from partita.model.mixed import Mixed
 STATE_VERSION = 8
 #: Values beyond this could overflow when they are squared or summed.
 LARGEST_VALUE = 1e150
+#: Methods and properties of policies that one thread at a time is in.
+IN_TURN = frozenset(
+    ("ask", "expect", "tell", "cancel", "recommend", "certificate", "predict", "cover", "settings")
+)
 
 
 class Policy(ABC):
@@ -30,7 +36,13 @@ class Policy(ABC):
 
     A concrete policy numbers the points it can play (*sites*) and fills in the methods below that
     start with an underscore; this class checks input and keeps account of pending points.
+
+    Threads may share a policy: each call waits until those of other threads have returned.
     """
+
+    #: The lock is no part of what a policy knows: it is neither copied nor saved with it.
+    __slots__ = ("__dict__", "__weakref__", "_turn")
+    _turn: Any
 
     #: What stands behind the policy's bounds: "proven", "published" (proven in the paper, under its
     #: assumptions), "bayesian" (true if f is drawn from the prior), "calibrated" or "none".
@@ -44,6 +56,16 @@ class Policy(ABC):
     #: Evaluations planned; None where the policy needs no horizon.
     horizon: int | None = None
     _past_horizon = False
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """Have threads wait for each other in the methods that a policy fills in, too."""
+        super().__init_subclass__(**settings)
+        for name in IN_TURN & cls.__dict__.keys():
+            own = cls.__dict__[name]
+            if isinstance(own, property) and own.fget is not None:
+                setattr(cls, name, own.getter(in_turn(own.fget)))
+            elif isinstance(own, FunctionType):
+                setattr(cls, name, in_turn(own))
 
     def __init__(self, domain: Grid | Arms | Box | Mixed) -> None:
         if isinstance(domain, Mixed) and self.plays_mixed:
@@ -65,12 +87,14 @@ class Policy(ABC):
 
     # -- the interface --------------------------------------------------------------------------
 
+    @in_turn
     def ask(self) -> FloatArray:
         """The next point to evaluate, (d,). Ask again before telling and this one stays pending."""
         site, x = self._propose()
         self._add_pending(x.tobytes(), site)
         return x
 
+    @in_turn
     def expect(self, x: npt.ArrayLike) -> bool:
         """Count a point as pending that was chosen elsewhere, as if `ask` had returned it.
 
@@ -84,6 +108,7 @@ class Policy(ABC):
             self._add_pending(point.tobytes(), site)
         return self.plans_from_pending
 
+    @in_turn
     def tell(self, x: npt.ArrayLike, y: npt.ArrayLike, *, std: npt.ArrayLike | None = None) -> None:
         """Report the value y observed at x, or values (n,) at points (n, d).
 
@@ -113,6 +138,7 @@ class Policy(ABC):
         else:
             self._record(site, value, asked, known)
 
+    @in_turn
     def cancel(self, x: npt.ArrayLike) -> None:
         """Give up a pending point, whose evaluation failed or was dropped."""
         point = _as_point(x)
@@ -235,7 +261,7 @@ class Policy(ABC):
             self._record_many(sites, values, stds)
 
     def __getstate__(self) -> dict[str, Any]:
-        """State for pickling, marked with its version."""
+        """State for pickling, marked with its version. Other threads must leave it alone then."""
         return {**self.__dict__, "state_version": STATE_VERSION, "written_by": __version__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -154,8 +154,8 @@ def upgrade(db: sqlite3.Connection, begin: Callable[[], object]) -> None:
         Begins a transaction that holds the lock of writers.
     """
     while version_of(db) < FORMAT:
-        begin()
         try:
+            begin()
             version = version_of(db)  # another process may have been quicker
             if version < FORMAT:
                 UPGRADES[version](db)

@@ -1,8 +1,8 @@
 """The state of a study in memory, kept in step with its file.
 
 Every change is one transaction: take in what other processes have logged since, make the change,
-log it, commit. Should anything fail in between, the state in memory is thrown away, and made from
-the log again at the next use.
+log it, commit. Should anything fail in between, or an interrupt come, the state in memory is thrown
+away at the next use, and made from the log again.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import contextlib
 import math
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
-from partita.errors import InvalidInput, NotPending, StudyError
+from partita._locks import is_under_way
+from partita.errors import HalfChanged, InvalidInput, NotPending, StudyError
 
 from . import snapshot
 from .events import MORE, ORIGIN, WHOLE, Event, digest_of, head_of
@@ -22,6 +23,8 @@ from .failures import damaged
 from .settings import Settings
 from .state import State
 from .store import Store
+
+T = TypeVar("T")
 
 #: A snapshot is due once there are SNAPSHOT_EVENTS since the last that took SNAPSHOT_AFTER seconds,
 #: and a second for each SNAPSHOT_BYTES of it: its cost stays a small part, the replay short.
@@ -77,13 +80,14 @@ class Replica:
 
     def current(self) -> State:
         """The state after all that has been logged by anybody."""
+        if not self._is_sound():
+            self._forget()
         if self._state is not None:
-            with self._guarded():
-                self._catch_up(self._state)
+            self._catch_up(self._state)
             return self._state
         head = self.store.head().removesuffix(MORE).removesuffix(WHOLE) + WHOLE
-        state, self._clean, self._spent = self._restored(), True, 0.0
-        self._snapshot_seq = state.seq
+        state = self._restored()
+        self._spent, self._snapshot_seq = 0.0, state.seq
         self._catch_up(state)
         self._check_head(state, head)
         self._state = state
@@ -97,35 +101,42 @@ class Replica:
                 what = f"its log ends at event {state.seq}, but should at {seq:.20}"
                 raise damaged(self.store.path, what)
 
-    @contextlib.contextmanager
-    def change(self) -> Iterator[Change]:
-        """One transaction, with a snapshot after it if that is due."""
+    def _is_sound(self) -> bool:
+        """Whether the state in memory, if there is one, is that of some event of the log."""
+        return self._clean and not (self._state is not None and self._state.optimizer.torn)
+
+    def _forget(self) -> None:
+        """Throw the state away, after a call that failed or was cut short in a change."""
+        changing = (Replica._catch_up, Replica._worked, Replica._expire)
+        if any(is_under_way(method, self) for method in changing):
+            raise HalfChanged(
+                f"{self.store.path}: the study was used from within another call of it, in the "
+                "middle of a change: `feasible` must not use it"
+            )
+        self._state, self._clean = None, True
+
+    def changed(self, work: Callable[[Change], T]) -> T:
+        """What `work` returns, in one transaction, with a snapshot after it if that is due."""
         state = self.current()  # before the file is locked, so that it is for a moment only
         self._expire(state)
-        with self._guarded(), self.store.transaction() as db:
-            self._catch_up(state)
-            start = time.perf_counter()
-            told = state.optimizer.n_told
-            yield Change(state, self._begin, lambda event: self._insert(db, event))
-            if state.optimizer.n_told > told:
-                self._note(state)
-            self._spent += time.perf_counter() - start
+        result = self.store.transact(lambda db: self._worked(db, state, work))
+        self._clean = True
         if self._spent > SNAPSHOT_AFTER:
             self._snapshot(state)
+        return result
+
+    def _worked(self, db: sqlite3.Connection, state: State, work: Callable[[Change], T]) -> T:
+        self._catch_up(state)
+        start = time.perf_counter()
+        told = state.optimizer.n_told
+        result = work(Change(state, self._begin, lambda event: self._insert(db, event)))
+        if state.optimizer.n_told > told:
+            self._note(state)
+        self._spent += time.perf_counter() - start
+        return result
 
     def _begin(self) -> None:
         self._clean = False
-
-    @contextlib.contextmanager
-    def _guarded(self) -> Iterator[None]:
-        """Throw the state away if it may be ahead of the log, or half changed."""
-        try:
-            yield
-        except BaseException:
-            if not self._clean:
-                self._state, self._clean = None, True
-            raise
-        self._clean = True
 
     def _catch_up(self, state: State) -> None:
         if self.store.head() == head_of(state.seq, self._digest):
@@ -152,12 +163,16 @@ class Replica:
         if not state.overdue(time.time() - limit):
             self._due = min(state.asked.values(), default=math.inf) + limit
             return
-        with self._guarded(), self.store.transaction() as db:
+
+        def give_up(db: sqlite3.Connection) -> None:
             self._catch_up(state)
             now = time.time()
             for number in state.overdue(now - limit):
                 self._clean = False
                 self._insert(db, state.expire(number, now))
+
+        self.store.transact(give_up)
+        self._clean = True
 
     def _insert(self, db: sqlite3.Connection, event: Event) -> None:
         """Write down an event, chained to the last. Within a transaction."""
@@ -212,8 +227,9 @@ class Replica:
         if data is not None:
             digest = snapshot.digest_of(data)
             row = (state.seq, snapshot.WRITTEN_BY, digest, data, self._digest)
-            with contextlib.suppress(StudyError), self.store.transaction(len(data)) as db:
-                db.execute("INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?, ?, ?, ?)", row)
+            query = "INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?, ?, ?, ?)"
+            with contextlib.suppress(StudyError):
+                self.store.transact(lambda db: db.execute(query, row), len(data))
             self._snapshot_size = len(data)
         self._spent, self._snapshot_seq = 0.0, state.seq
 
@@ -228,11 +244,12 @@ class Replica:
 
     def close(self) -> None:
         """Close the file, with a snapshot if much has happened since the last."""
-        if self._state is not None and self._spent > 0.1 * SNAPSHOT_AFTER:
+        state = self._state if self._is_sound() else None
+        if state is not None and self._spent > 0.1 * SNAPSHOT_AFTER:
             self._spent, self._snapshot_size = max(self._spent, SNAPSHOT_AFTER), 0
-            self._snapshot(self._state)
+            self._snapshot(state)
         try:
-            if self._state is not None:
-                self.store.check_last(self._state.seq, self._digest)
+            if state is not None:
+                self.store.check_last(state.seq, self._digest)
         finally:
             self.store.close()

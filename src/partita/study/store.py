@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from partita.errors import StudyError
+from partita._locks import is_under_way
+from partita.errors import HalfChanged, StudyError
 
 from . import formats, place
 from .events import MORE, ORIGIN, WHOLE, Broken, Event, Types, chained, checked, typed
@@ -51,7 +52,11 @@ class Store:
     """
 
     def __init__(self, path: Path, durability: Literal["process", "power"], timeout: float) -> None:
-        self.path, self.durability, self.timeout = path, durability, timeout
+        #: The name as it was given, for messages.
+        self.path = path
+        #: The file, wherever the process goes meanwhile.
+        self.file = _absolute(path)
+        self.durability, self.timeout = durability, timeout
         self.lock = threading.RLock()
         self._db: sqlite3.Connection | None = None
         #: Pages written since the log was moved last, about.
@@ -69,7 +74,7 @@ class Store:
 
     def is_new(self) -> bool:
         """Whether there is no file, or nothing in it."""
-        if not self.path.exists():
+        if not self.file.exists():
             return True
         db = self._connect(create=False)
         try:
@@ -86,18 +91,16 @@ class Store:
             if self._is_there(db):
                 return False
             self._configure(db)
-            self._begin(db)
-            try:
-                if not self._is_new(db):  # another process was quicker
-                    return False
-                formats.create(db, meta)
-                db.execute("COMMIT")
-            finally:
-                _roll_back(db)
+            return self._all_or_nothing(db, lambda: self._created(db, meta))
         except Unreadable as error:
             raise self._explained(error) from error
         finally:
             db.close()
+
+    def _created(self, db: sqlite3.Connection, meta: Mapping[str, str]) -> bool:
+        if not self._is_new(db):  # another process was quicker
+            return False
+        formats.create(db, meta)
         return True
 
     def _opened(self) -> sqlite3.Connection:
@@ -117,13 +120,15 @@ class Store:
             except BaseException:
                 db.close()
                 raise
-            self._db, self._place = db, self._place or _identity(self.path)
-            self._log = None
+            self._log, self._place = None, self._place or _identity(self.file)
+            self._db = db
+        elif self._db.in_transaction and not is_under_way(Store._all_or_nothing, self):
+            _roll_back(self._db)  # of a call that was cut short twice
         return self._db
 
     def _check_place(self) -> None:
         """Refuse to write where nobody would find it again."""
-        if _identity(self.path) != self._place:
+        if _identity(self.file) != self._place:
             raise StudyError(
                 f"{self.path} was moved, deleted or replaced while it was open. Put it back, or "
                 "open what is there now with Study.open"
@@ -134,29 +139,28 @@ class Store:
 
         SQLite deletes the log when it takes itself for the last to close the file.
         """
-        log = _identity(place.log_of(self.path))
+        log = _identity(place.log_of(self.file))
         self._log = self._log or log
         if log != self._log:
-            log_name = place.log_of(self.path)
-            raise overwritten(log_name, "this is not the log that was there")
+            raise overwritten(place.log_of(self.path), "this is not the log that was there")
 
     def _connect(self, create: bool) -> sqlite3.Connection:
-        if not create and not self.path.exists():
+        if not create and not self.file.exists():
             raise StudyError(
                 f"there is no study {self.path}: check the name, or begin one, with a "
                 "space or by `partita create`"
             )
         if str(self.path).startswith(("sqlite:", ":memory:")):
             raise StudyError(f"{self.path} is not a file: give the name of one, such as tune.db")
-        if self.path.is_dir():
+        if self.file.is_dir():
             raise StudyError(f"{self.path} is a folder: give the name of a file, such as tune.db")
-        if 0 < _size(self.path) < SMALLEST:
+        if 0 < _size(self.file) < SMALLEST:
             raise self._no_study()
-        if not self.path.parent.is_dir():
+        if not self.file.parent.is_dir():
             raise StudyError(f"{self.path}: there is no folder {self.path.parent}, make it first")
-        if place.lacks_log(self.path):
+        if place.lacks_log(self.file):
             raise place.log_is_missing(self.path)
-        place.check_locks(self.path.parent)
+        place.check_locks(self.file.parent)
         try:
             db = self._raw("rwc" if create else "rw")
             try:
@@ -178,13 +182,13 @@ class Store:
         """
         return (
             code_of(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-            and not os.access(self.path.parent, os.W_OK)
-            and _size(self.path) > 0
-            and _size(place.log_of(self.path)) == 0
+            and not os.access(self.file.parent, os.W_OK)
+            and _size(self.file) > 0
+            and _size(place.log_of(self.file)) == 0
         )
 
     def _raw(self, mode: str) -> sqlite3.Connection:
-        return place.connect(self.path, mode)
+        return place.connect(self.file, mode)
 
     def _is_new(self, db: sqlite3.Connection) -> bool:
         """Whether nothing has been stored yet, by us or by anybody."""
@@ -240,10 +244,12 @@ class Store:
     def close(self) -> None:
         """Close the connection; it is opened again if need be."""
         with self.lock:
-            if self._db is not None:
-                self._settle(self._db)
-                self._db.close()
-                self._db = None
+            db, self._db = self._db, None  # first: a closed one would be of no use
+            if db is not None:
+                try:
+                    self._settle(db)
+                finally:
+                    db.close()
 
     def _settle(self, db: sqlite3.Connection) -> None:
         """Say that this is all, if the last to move the log has not come to that: see `_move`.
@@ -254,10 +260,7 @@ class Store:
             return
         with contextlib.suppress(sqlite3.Error):
             if place.head(db).endswith(MORE):
-                self._begin(db)
-                place.say(db, WHOLE)
-                db.execute("COMMIT")
-        _roll_back(db)
+                self._all_or_nothing(db, lambda: place.say(db, WHOLE))
 
     # -- reading and writing -------------------------------------------------------------------
 
@@ -317,7 +320,7 @@ class Store:
 
         On a file system without working locks, this is how a writer learns of it.
         """
-        if seq and self._db is not None and _identity(self.path) == self._place:
+        if seq and self._db is not None and _identity(self.file) == self._place:
             if not self._still:
                 self._check_log()
             events = self._events_from(seq, 1)
@@ -345,19 +348,18 @@ class Store:
         if not formats.is_current(db):
             formats.check(db, self.path)
 
-    @contextlib.contextmanager
-    def transaction(self, size: int = 0) -> Iterator[sqlite3.Connection]:
-        """All or nothing: committed when the block ends, undone if it raises.
+    def transact(self, work: Callable[[sqlite3.Connection], T], size: int = 0) -> T:
+        """What `work` returns, in a transaction: committed when it ends, undone if it raises.
 
         `size` is how many bytes it stores, if they are many.
         """
         if not self._marked:
             self._mark()
-        with self._locked() as db:
-            yield db
+        result = self._locked(work)
         self._pages += PAGES + size // PAGE
         if self._pages >= LOG_PAGES:
             self._move_log()
+        return result
 
     def _move_log(self) -> None:
         """Move the write-ahead log into the file, while nobody can write.
@@ -370,51 +372,69 @@ class Store:
         # What cannot be moved now stays in the log, and is safe there.
         with contextlib.suppress(StudyError, sqlite3.Error):
             for _ in range(TRIES):
-                with self._locked() as db:
-                    place.say(db, MORE)
-                with self._locked() as db:
-                    moved = place.head(db).endswith(MORE)
-                    if moved:  # nobody has stored anything in between
-                        self._move()
-                self._settle(db)
+                self._locked(lambda db: place.say(db, MORE))
+                moved = self._locked(self._moved)
+                self._settle(self._opened())
                 if moved:
                     return
 
-    def _move(self) -> None:
-        """Move the log, while we hold the lock of writers and `meta` says that there is more.
+    def _moved(self, db: sqlite3.Connection) -> bool:
+        """Move the log, in a transaction, if nobody has stored anything since `meta` says MORE.
 
         The next transaction, the first in the log, says that this is all: see `place`. It is one of
         its own, or SQLite would never begin the log anew; should we be killed before it, whoever
         opens the file, closes it or stores something next says so.
         """
+        if not place.head(db).endswith(MORE):
+            return False
         other = self._raw("rw")
         try:
             other.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         finally:
             other.close()
+        return True
 
     def _mark(self) -> None:
         """See to it that the file, without its log, says that there is more in the log."""
         self._opened()
-        if not place.says_more(self.path):
+        if not place.says_more(self.file):
             self._move_log()
         self._marked = True
 
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[sqlite3.Connection]:
+    def _locked(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        def checked_work() -> T:
+            self._check_place()
+            self._check_log()
+            self._check_format()
+            return work(db)
+
         try:
             db = self._opened()
-            self._begin(db)
-            try:
-                self._check_place()
-                self._check_log()
-                self._check_format()
-                yield db
-                db.execute("COMMIT")
-            finally:
-                _roll_back(db)
+            if db.in_transaction:
+                raise HalfChanged(
+                    f"{self.path}: a study cannot be changed from within another change of it: "
+                    "`feasible` must not use it"
+                )
+            return self._all_or_nothing(db, checked_work)
         except sqlite3.Error as error:
             raise self._explained(error) from error
+
+    def _all_or_nothing(self, db: sqlite3.Connection, work: Callable[[], T]) -> T:
+        """What `work` returns, in a transaction, whenever an interrupt comes.
+
+        A context manager would not do: an interrupt may come as `__exit__` is entered, or between
+        the transaction's beginning and the block, and the file would stay locked for everybody.
+        """
+        try:
+            self._begin(db)
+            result = work()
+            db.execute("COMMIT")
+        finally:
+            try:
+                _roll_back(db)
+            finally:  # again, should an interrupt have come before the first did anything
+                _roll_back(db)
+        return result
 
     def _begin(self, db: sqlite3.Connection) -> None:
         self._retried(lambda: db.execute("BEGIN IMMEDIATE"))
@@ -436,6 +456,15 @@ class Store:
         if code_of(error) == sqlite3.SQLITE_NOTADB:
             return self._no_study()
         return explained(error, self.path, self.timeout)
+
+
+def _absolute(path: Path) -> Path:
+    try:
+        return path.absolute()
+    except OSError as error:  # the current folder was deleted
+        raise StudyError(
+            f"{path}: there is no current folder ({error}): give a full name"
+        ) from error
 
 
 def _identity(path: Path) -> tuple[int, int]:
@@ -463,6 +492,9 @@ def _roll_back(db: sqlite3.Connection) -> None:
 
 # -- forks -----------------------------------------------------------------------------------------
 
+# Optimizers and policies have fork handlers of their own, which run after these, as they were
+# registered earlier: so locks are taken in the order in which a change takes them.
+#
 # SQLite's locks are not inherited by a forked process, although its memory says that they are: a
 # file open in both would lose what the child writes. So no connection is open during a fork.
 
