@@ -11,6 +11,7 @@ other work disturbs least. Two calls, an ask and a tell, are a step.
 from __future__ import annotations
 
 import argparse
+import copy
 import time
 from collections.abc import Callable
 
@@ -18,6 +19,7 @@ import numpy as np
 
 import partita as pt
 from partita.optimize.optimizer import Optimizer
+from partita.optimize.values import as_value
 from partita.policies.base import Policy
 
 
@@ -41,6 +43,15 @@ class Idle(Policy):
 
     def recommend(self):
         return pt.Recommendation(np.zeros(1), 0.0, 0.0, 0.0)
+
+
+def make(policy: type[Policy]) -> Callable[[pt.Box], Policy]:
+    """A function that tells the policy of its domain and nothing else."""
+
+    def made(domain: pt.Box) -> Policy:
+        return policy(domain)
+
+    return made
 
 
 def unlocked(method: Callable) -> Callable:
@@ -72,16 +83,22 @@ def policy_calls(policy: Idle, ask: Callable, tell: Callable) -> Callable[[], No
     return call
 
 
+class Free(Idle):
+    """The same without its lock."""
+
+
+Free.ask, Free.tell = unlocked(Idle.ask), unlocked(Idle.tell)
+
+
 def game_calls(optimizer: Optimizer) -> Callable[[], None]:
-    """Ask and tell as `Optimizer` does them, but for lock and the notice of interrupts."""
-    game, ask, tell = optimizer.game, Idle.ask, Idle.tell
-    policy = game.policy
+    """Ask and tell as `Optimizer` does them, but for its lock and the notice of interrupts."""
+    free = copy.copy(optimizer.game)  # the same ledger
+    free.policy = Free(pt.Box([0.0], [1.0]))
 
     def call():
-        trial = optimizer._trial(game.ledger.append(unlocked(ask)(policy)))
+        trial = optimizer._trial(free.ask())
         number = optimizer.number_of(trial, "tell")
-        unlocked(tell)(policy, game.ledger.unit(number), 0.0)
-        game.ledger.settle(number, 1, 0.0, optimizer.std_of(None, "tell"))
+        free.tell(number, as_value(0.0), optimizer.std_of(None, "tell"))
 
     return call
 
@@ -95,7 +112,7 @@ def main() -> None:
     options = parser.parse_args()
     shape = options.calls, options.rounds
     policy = Idle(pt.Box([0.0], [1.0]))
-    optimizer = pt.Optimizer([(0.0, 1.0)], policy=Idle)
+    optimizer = pt.Optimizer([(0.0, 1.0)], policy=make(Idle))
 
     def step():
         optimizer.tell(optimizer.ask(), 0.0)

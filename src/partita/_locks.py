@@ -38,6 +38,14 @@ def in_turn(method: Method) -> Method:
         with turn:
             return method(self)
 
+    def taken_tell(self: Any, x: Any, y: Any, *, std: Any = None) -> Any:
+        try:
+            turn = self._turn
+        except AttributeError:
+            turn = turn_of(self)
+        with turn:
+            return method(self, x, y, std=std)
+
     def taken(self: Any, *args: Any, **settings: Any) -> Any:
         try:
             turn = self._turn
@@ -46,8 +54,18 @@ def in_turn(method: Method) -> Method:
         with turn:
             return method(self, *args, **settings)
 
-    alone = len(inspect.signature(method).parameters) == 1  # which costs half as much to pass on
-    return cast(Method, functools.wraps(method)(taken_alone if alone else taken))
+    # The calls of every step are passed on as they are: any arguments would cost twice as much.
+    like: dict[str, Any] = {"(self)": taken_alone, "(self, x, y, *, std=None)": taken_tell}
+    passed_on = like.get(_arguments(method), taken)
+    return cast(Method, functools.wraps(method)(passed_on))
+
+
+def _arguments(method: Callable[..., Any]) -> str:
+    """The arguments of a method as they are written, without types."""
+    signature = inspect.signature(method)
+    empty = inspect.Signature.empty
+    plain = [p.replace(annotation=empty) for p in signature.parameters.values()]
+    return str(inspect.Signature(plain))
 
 
 def turn_of(owner: Any) -> Any:

@@ -52,8 +52,9 @@ class Ledger:
             self._stds = np.concatenate([self._stds, np.full(number, np.nan)])
             self._states = np.concatenate([self._states, np.zeros_like(self._states)])
         self._units[number] = unit
-        self._values[number] = value
-        self._stds[number] = math.nan if std is None else std
+        if state != PENDING:  # else they are NaN as they were made
+            self._values[number] = value
+            self._stds[number] = math.nan if std is None else std
         self._states[number] = state
         self.counts[state] += 1
         self._n = number + 1  # last: should anything interrupt this, there is no such trial
@@ -74,9 +75,10 @@ class Ledger:
         """Count the trials in each state again, after a change that was cut short."""
         states = self._states[: self._n]
         self.counts = np.bincount(states, minlength=len(STATES)).tolist()
-        unsettled = states == PENDING
-        self._values[: self._n][unsettled] = math.nan
-        self._stds[: self._n][unsettled] = math.nan
+        unsettled = np.flatnonzero(states == PENDING)
+        for column in (self._values, self._stds):
+            column[unsettled] = math.nan
+            column[self._n :] = math.nan
 
     def told(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray | None]]:
         """Points (n, D), values and noise (n,): first those without known noise, then the rest."""
