@@ -9,19 +9,23 @@ on rounding. The reference and the fast policies share every function here.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
 import numpy.typing as npt
 
-from partita._types import FloatArray
+from partita._state import Saved
+from partita._types import FloatArray, IntArray
 
 CellKey = tuple[int, ...]
 
 #: Most dimensions whose 2^d children can be numbered by one machine word.
 MAX_DIM = 60
+#: A cell of a saved state is at most this many times halved: its corner fits a float.
+DEEPEST = 52
 
 
 def cell_exponent(dim: int, nu: float) -> float:
@@ -110,6 +114,36 @@ class Geometry:
     def child(self, key: CellKey, code: int) -> CellKey:
         """The child whose bit c says which half of dimension c it takes."""
         return (key[0] + 1, *(2 * c + (code >> i & 1) for i, c in enumerate(key[1:])))
+
+    def rows(self, keys: Iterable[CellKey]) -> IntArray:
+        """Keys as rows (n, d + 1), to be saved."""
+        return np.array(list(keys), dtype=np.int64).reshape(-1, self.dim + 1)
+
+
+def check_cover(
+    saved: Saved, geometry: Geometry, split: list[CellKey], leaves: list[CellKey]
+) -> None:
+    """Refuse saved cells that are not of a cover: each is a first one, or its parent was split."""
+    inner = set(split)
+    for key in (*split, *leaves):
+        first = key[0] == 0 and max(key[1:]) < geometry.per_side
+        parent = (key[0] - 1, *(c >> 1 for c in key[1:]))
+        saved.require(first or parent in inner, "a cover")
+    saved.require(max((key[0] for key in split), default=0) <= DEEPEST, "cells of some width")
+    once = len({*split, *leaves}) == len(split) + len(leaves)
+    saved.require(once, "each cell once")
+
+
+def levels_left(
+    geometry: Geometry, split: Collection[CellKey], leaves: Collection[CellKey]
+) -> set[int]:
+    """Levels that have cells of the cover besides `leaves`, once `split` were split."""
+    cells = Counter({0: geometry.per_side**geometry.dim})
+    for key in split:
+        cells[key[0]] -= 1
+        cells[key[0] + 1] += 2**geometry.dim
+    cells.subtract(key[0] for key in leaves)
+    return {level for level, number in cells.items() if number > 0}
 
 
 @dataclass

@@ -147,14 +147,17 @@ class Replica:
 
     def _restored(self) -> State:
         """The state of the snapshot if there is one of use, else the beginning."""
-        fresh = State(self.settings.build(self.feasible, self.policy))
         last = self.store.rows("SELECT coalesce(max(seq), 0) FROM events")[0][0]
         query = "SELECT seq, written_by, digest, state FROM snapshot"
         for seq, written_by, digest, data in self.store.rows(query):
-            stored = snapshot.read(data, digest, written_by, fresh.optimizer.space)
+            stored = snapshot.read(data, digest, written_by, self._first)
             if stored is not None and stored.seq == seq <= last:
                 return stored
-        return fresh
+        return self._first()
+
+    def _first(self) -> State:
+        """The state before any event."""
+        return State(self.settings.build(self.feasible, self.policy))
 
     def _snapshot(self, state: State) -> None:
         """Store the state, if that is due. It is no loss if it fails: the log has everything."""
@@ -163,8 +166,7 @@ class Replica:
             return
         if self._others_snapshot():
             return
-        # The class of a policy of the user's own would not be read again.
-        data = snapshot.write(state) if self.settings.own_policy is None else None
+        data = snapshot.write(state)
         if data is not None:
             row = (state.seq, snapshot.WRITTEN_BY, snapshot.digest_of(data), data)
             with contextlib.suppress(StudyError), self.store.transaction(len(data)) as db:
