@@ -50,11 +50,13 @@ def allowed(rate, layers, kind, flag):
 #: Spaces and settings of the optimizers whose snapshots are attacked.
 CASES = {
     "calibrated": (PLANE, {}),
+    "calibrated regions": (PLANE, {}),
     "calibrated mixed": (MIXED, {"feasible": allowed}),
     "calibrated arms": (ARMS, {}),
     "pi-gp-ucb": (PLANE, KNOWN),
     "pi-gp-ucb grid": (pt.Grid(20, dim=2), {**KNOWN, "policy": "pi-gp-ucb[initial_cells=3]"}),
     "pi-gp-ucb-paper": (PLANE, {**KNOWN, "policy": "pi-gp-ucb-paper"}),
+    "pi-gp-ucb-paper line": ([(0.0, 1.0)], {**KNOWN, "policy": "pi-gp-ucb-paper"}),
     "pi-gp-ucb-paper arms": (ARMS, {**KNOWN, "policy": "pi-gp-ucb-paper"}),
     "pi-gp-ucb-tight": (PLANE, {**KNOWN, "policy": "pi-gp-ucb-tight"}),
     "pi-gp-ts": (ARMS, {**KNOWN, "policy": "pi-gp-ts"}),
@@ -78,6 +80,8 @@ CASES = {
     "direct arms": (ARMS, {**KNOWN, "policy": "direct"}),
     "uniform": (MIXED, {"feasible": allowed, "policy": "uniform"}),
 }
+#: Values that are told at the beginning: enough for regions to be cut, and cells to split.
+TOLD_FIRST = {"calibrated regions": 300, "pi-gp-ucb": 60, "pi-gp-ucb-paper line": 200, "hoo": 60}
 
 
 def first_state(name):
@@ -93,7 +97,10 @@ def value_of(state, number):
 
 def played(name, steps=40):
     """A state in the middle of things: told with noise and without, pending, cancelled, expired."""
-    state = first_state(name)
+    state, random = first_state(name), np.random.default_rng(0)
+    for i in range(TOLD_FIRST.get(name, 0)):
+        unit = random.random(state.optimizer.space.dim)
+        state.add(unit, Observation(math.sin(9.0 * unit[0]) + 0.1 * math.sin(i), None), 1e9)
     for i in range(steps):
         number = state.ask(1e9 + i, i % 3 or None).trial.number
         if i % 9 == 4:
@@ -261,7 +268,7 @@ def changed_text(random, data):
 
 def changed(random, data):
     """A hostile change of a good snapshot."""
-    way = random.integers(20)
+    way = random.integers(40)
     if way < 3:
         content = bytearray(data)
         for _ in range(random.integers(1, 9)):
@@ -286,14 +293,14 @@ def use(state):
     """Play a restored state for a while; its answers are numbers and its points are allowed."""
     optimizer = state.optimizer
     pending = list(state.asked)
-    for i in range(6):
+    for i in range(12):
         trial = state.ask(2e9, None).trial
         unit = optimizer.space.encode(trial.params)
         assert optimizer.space.allows(trial.params), trial
         assert np.isfinite(unit).all()
         if i == 2:
             state.cancel(trial.number, 2e9)
-        elif i < 5:
+        elif i != 5:
             std = 0.1 if i == 3 and state.game.takes_std else None
             state.tell(trial.number, Observation(value_of(state, trial.number), std), 2e9)
         best = optimizer.recommend()

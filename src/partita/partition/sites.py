@@ -42,6 +42,11 @@ class Sites:
         """The point of a site in the user's units, (d,)."""
         return np.asarray(self._points[site].copy())
 
+    @property
+    def points(self) -> FloatArray:
+        """All points in the user's units, (n, d), not to be written to."""
+        return self._points[: len(self)]
+
     def add(self, site: int, value: float, weight: float = 1.0) -> int:
         """Add one value at a site; return how many it has now."""
         if weight != 1.0 or self._weight is not None:

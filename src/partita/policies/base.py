@@ -20,6 +20,7 @@ from partita.model.domains import Arms, Box, Grid
 from partita.model.kernels import Matern
 from partita.model.mixed import Mixed
 from partita.partition.cover import MAX_DIM
+from partita.partition.sites import NEAR
 
 #: Raised by one whenever what several policies save changes, by `state` or by pickle; what was
 #: saved by another version is refused. One policy alone has its own `state_version`.
@@ -288,17 +289,22 @@ class Policy(ABC):
         """Read the fields of the state; a concrete policy calls `_restore_plays` on its way."""
         raise NotImplementedError
 
-    def _restore_plays(self, saved: Saved, sites: int) -> None:
-        """Read what `_state` here wrote, once it is known how many sites there are."""
+    def _restore_plays(self, saved: Saved, sites: FloatArray) -> None:
+        """Read what `_state` here wrote, once the points (n, d) of all sites are known."""
         self._told = saved.integer("told")
         self._past_horizon = saved.flag("past_horizon")
         points = saved.floats("pending", (None, self.domain.dim))
-        places = saved.wholes("pending_sites", (len(points),), 0, sites - 1).tolist()
+        numbers = saved.wholes("pending_sites", (len(points),), 0, len(sites) - 1)
         plays = saved.wholes("pending_plays", (len(points),), 1).tolist()
+        away = np.abs(sites[numbers] - points)
+        near = (away <= NEAR * (self.domain.upper - self.domain.lower)).all()
+        saved.require(near, "pending points at their sites")
         words = [row.tobytes() for row in points]
-        self._pending_points = {
-            word: [site, number] for word, site, number in zip(words, places, plays, strict=True)
-        }
+        exact = {row.tobytes() for row in sites} if words else set()
+        for word, site, number in zip(words, numbers.tolist(), plays, strict=True):
+            # A site asked for again must be found by its point.
+            saved.require(word not in exact or sites[site].tobytes() == word, "sites of points")
+            self._pending_points[word] = [site, number]
         saved.require(len(self._pending_points) == len(points), "each pending point once")
         self._pending = sum(plays)
 

@@ -113,6 +113,6 @@ class UCBPolicy(Policy):
     def _restore(self, saved: Saved) -> None:
         engine, partition = saved.part("engine"), self._engine.partition
         partition.restore(engine.part("partition"))
-        self._restore_plays(saved, len(partition.sites))
+        self._restore_plays(saved, partition.sites.points)
         saved.require(int(partition.sites.count.sum()) == self._told, "all values")
         self._engine.restore(engine, self._pending_plays())

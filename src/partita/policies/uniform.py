@@ -102,7 +102,7 @@ class UniformSampling(Policy):
 
     def _restore(self, saved: Saved) -> None:
         self._sites.restore(saved.part("sites"))
-        self._restore_plays(saved, len(self._sites))
+        self._restore_plays(saved, self._sites.points)
         saved.require(int(self._sites.count.sum()) == self._told, "all values")
         saved.generator("random", self._random)
         if self._feasible is not None:

@@ -155,7 +155,7 @@ class BKB(ArmsPolicy):
 
     def _restore(self, saved: Saved) -> None:
         size = len(self._points)
-        self._restore_plays(saved, size)
+        self._restore_plays(saved, self._points)
         self._count = saved.wholes("count", (size,))
         saved.require(int(self._count.sum()) == self._told, "all values")
         most = LARGEST * self._count.astype(float)

@@ -114,14 +114,13 @@ class LinearUCB(ArmsPolicy):
         }
 
     def _restore(self, saved: Saved) -> None:
-        sites = len(self._points)
+        points = self._points
         if isinstance(self.domain, Box):
-            first = self._box_sites.scaled[:sites]
             self._box_sites.restore(saved.part("sites"))
-            same = np.array_equal(self._box_sites.scaled[:sites], first)
-            saved.require(same, "the corners first")
-            sites = len(self._box_sites)
-        self._restore_plays(saved, sites)
+            points = self._box_sites.points
+            first = np.array_equal(points[: len(self._points)], self._points)
+            saved.require(first, "the corners first")
+        self._restore_plays(saved, points)
         self._model.restore(saved.part("model"))
         planner = saved.part("planner")
         restore_planners(planner, [self._planner], [len(self._points)])

@@ -238,7 +238,7 @@ class PhasedPolicy(ArmsPolicy):
 
     def _restore(self, saved: Saved) -> None:
         size, count = len(self._points), len(self._levels)
-        self._restore_plays(saved, size)
+        self._restore_plays(saved, self._points)
         states = saved.parts("levels", count)
         saved.require(len(states) == count, "a model for each level")
         for s, state in enumerate(states):

@@ -161,7 +161,7 @@ class TreePolicy(Policy):
 
     def _restore(self, saved: Saved) -> None:
         self._tree.restore(saved.part("tree"))
-        self._restore_plays(saved, len(self._tree.sites))
+        self._restore_plays(saved, self._tree.sites.points)
         saved.require(self._values_held() == self._told, "all values")
 
     def _values_held(self) -> int:

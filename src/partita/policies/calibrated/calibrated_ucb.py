@@ -278,7 +278,7 @@ class CalibratedUCB(Policy):
     def _restore(self, saved: Saved) -> None:
         for name in _PARTS:  # in this order: each looks at those before
             getattr(self, f"_{name}").restore(saved.part(name))
-        self._restore_plays(saved, len(self._sites))
+        self._restore_plays(saved, self._sites.points)
         for name in _COUNTS:
             setattr(self, f"_{name}", saved.integer(name))
         given_up = saved.numbers("given_up", len(self._sites), distinct=False)
