@@ -13,7 +13,6 @@ cycles. Anything else is refused with `BadState`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -246,13 +245,3 @@ def generator_state(random: np.random.Generator) -> State:
         raise BadState(f"a generator of the kind {full['bit_generator']} is not saved")
     rest = {name: int(full[name]) for name in ("has_uint32", "uinteger")}
     return {name: int(value) for name, value in full["state"].items()} | rest
-
-
-def is_permutation(values: Sequence[int], size: int) -> bool:
-    """Whether values are the numbers from 0 to `size` − 1, each once, in any order."""
-    return len(values) == size and set(values) == set(range(size))
-
-
-def is_finite(value: float) -> bool:
-    """Whether a float of a state is an ordinary number."""
-    return math.isfinite(value) and abs(value) <= LARGEST

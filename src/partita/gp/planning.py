@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from partita._state import Saved, State, joined, lengths, wholes
+from partita._state import BadState, Saved, State, joined, lengths, wholes
 from partita._types import FloatArray
 
 from .posterior import Plan
@@ -37,6 +37,11 @@ class Planner:
     def pending(self) -> dict[int, int]:
         """How many plays of each candidate are pending."""
         return self._pending
+
+    @property
+    def planned(self) -> bool:
+        """Whether there is a plan already, or one that was saved."""
+        return self._done > 0
 
     def remove(self, j: int) -> None:
         """Remove one pending play of candidate j."""
@@ -74,8 +79,15 @@ class Planner:
         return self._plan.std
 
 
-def planners_state(planners: Sequence[Planner]) -> State:
-    """The pending plays of several posteriors, in arrays for all of them."""
+def planners_state(planners: Sequence[Planner], posteriors: Sequence[object] = ()) -> State:
+    """The pending plays of several posteriors, in arrays for all of them.
+
+    Plans are made again, from covariances. Where one was given up since, the plan would be another
+    in its last bits, and nothing is saved: see `warm`.
+    """
+    for planner, posterior in zip(planners, posteriors, strict=False):
+        if planner.planned and getattr(posterior, "is_cold", False):
+            raise BadState("a plan by a covariance that was given up is not saved")
     return {
         "sizes": lengths(p._pending for p in planners),
         "pending": joined([wholes(p._pending) for p in planners], np.int64),

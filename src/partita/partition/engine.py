@@ -252,7 +252,9 @@ class Engine:
             "planned": wholes(self._planned),
             "plays": wholes(self._planned.values()),
             "unplanned": -1 if self._unplanned is None else self._unplanned,
-            "planners": planners_state(list(self._planners.values())),
+            "planners": planners_state(
+                list(self._planners.values()), [cell.posterior for cell in self._planners]
+            ),
             "planned_cells": wholes(numbers[cell] for cell in self._planners),
         }
 

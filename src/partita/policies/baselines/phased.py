@@ -227,7 +227,10 @@ class PhasedPolicy(ArmsPolicy):
         return {
             **super()._state(),
             "levels": [None if level is None else level.model.state() for level in self._levels],
-            "planners": planners_state([level.planner for level in levels]),
+            "planners": planners_state(
+                [level.planner for level in levels],
+                [getattr(level.model, "posterior", None) for level in levels],
+            ),
             "active_lengths": lengths(self._active),
             "active": joined(self._active, np.int64),
             "decision": None if self._decision is None else wholes(self._decision),

@@ -69,7 +69,7 @@ class Sums:
 
     def state(self) -> State:
         """The sums as plain data."""
-        n = min(len(self.count), len(self._sites))
+        n = int(self.changes.nonzero()[0].max(initial=-1)) + 1  # those after have no values
         arrays = {name: getattr(self, name)[:n].copy() for name in (*_WHOLES, *_REALS)}
         return {
             **arrays,
