@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
+from partita._state import Saved, State
 from partita._types import FloatArray
 
 from .data import Data
@@ -29,6 +30,8 @@ FARTHEST = 300.0
 MOST_CORRECTED = 4.0
 #: The part of a value that rounding may change.
 ROUNDING = 1e-12
+#: No saved size of a shape is smaller, nor an amplitude: their squares must not vanish.
+SMALLEST = 0.9e-150
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,15 @@ class Shape:
     def identity(self) -> bool:
         """Whether values stay as they are."""
         return math.isinf(self.size)
+
+    def state(self) -> State:
+        """The shape as plain data."""
+        return {"centre": float(self.centre), "size": float(self.size)}
+
+    @staticmethod
+    def restored(saved: Saved) -> Shape:
+        """The shape that was saved."""
+        return Shape(saved.real("centre"), saved.real("size", SMALLEST, math.inf))
 
     def forward(self, values: Number) -> Number:
         """Shaped values."""

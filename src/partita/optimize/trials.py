@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, overload
 import numpy as np
 import numpy.typing as npt
 
+from partita._state import LARGEST, Saved, State
 from partita._types import FloatArray, IntArray
 from partita.space import Space
 
@@ -118,6 +119,34 @@ class Ledger:
         n = self._n
         columns = [getattr(self, name)[:n].copy() for name in _COLUMNS]
         return Trials(space, np.arange(n), *columns)
+
+    def as_data(self) -> State:
+        """The record as plain data."""
+        return {name[1:]: getattr(self, name)[: self._n].copy() for name in _COLUMNS}
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from the record that `as_data` returned."""
+        states = saved.bytes("states", (None,), FAILED)
+        n, dim = len(states), self._units.shape[1]
+        if not n:
+            return
+        self._units = saved.floats("units", (n, dim))
+        self._values = saved.floats("values", (n,), nan=True)
+        self._stds = saved.floats("stds", (n,), 0.0, LARGEST, nan=True)
+        has_value = ~np.isnan(self._values)
+        saved.require(np.array_equal(has_value, states == FINISHED), "values of finished trials")
+        saved.require(has_value[~np.isnan(self._stds)].all(), "noise of values")
+        self._states, self._n = states, n
+        self.counts = np.bincount(states, minlength=3).tolist()
+
+    def numbers(self, state: int) -> list[int]:
+        """The numbers of the trials in a state."""
+        return np.flatnonzero(self._states[: self._n] == state).tolist()
+
+    @property
+    def units(self) -> FloatArray:
+        """The points (n, D) of all trials, not to be written to."""
+        return self._units[: self._n]
 
     def __getstate__(self) -> dict[str, Any]:
         """The part of the arrays that is used."""

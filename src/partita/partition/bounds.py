@@ -6,13 +6,14 @@ import math
 
 import numpy as np
 
+from partita._state import Saved, State, wholes
 from partita._types import CellView, FloatArray, IntArray, Prediction, Recommendation
 from partita.errors import InvalidInput, warn_theory
 
 from . import _loops
 from .cell import Cell
 from .cover import CellKey
-from .index import Table
+from .index import LARGEST_BOUND, Entry, Table
 from .inherit import at_points, places_among
 from .partition import Partition
 from .scores import Scores
@@ -62,6 +63,34 @@ class Bounds:
     def note_ceiling(self, value: float) -> None:
         """Keep an upper bound on max f, rounded, if it is the smallest so far."""
         self._ceiling = min(self._ceiling, value + self.rounding)
+
+    def state(self, numbers: dict[Cell, int]) -> State:
+        """The tables, and cells to enter, by their numbers, as plain data."""
+        tables = {"uppers": self._uppers, "lowers": self._lowers}
+        saved = {
+            name: table.state(numbers.__getitem__, lambda cell: cell.layout.priority)
+            for name, table in tables.items()
+        }
+        changed = sorted(numbers[cell] for cell in self._changed)
+        return {**saved, "changed": wholes(changed), "ceiling": float(self._ceiling)}
+
+    def restore(self, saved: Saved, cells: list[Cell]) -> None:
+        """Go on from saved tables of numbered cells."""
+        changed = set(saved.numbers("changed", len(cells)))
+        self._changed = {cells[number] for number in changed}
+
+        def entry(code: int) -> Entry[Cell] | None:
+            if not 0 <= code < len(cells):
+                return None
+            cell = cells[code]
+            told = self._partition.candidates.told(cell.layout)
+            size = len(cell.layout.sites) if told is None else len(told)
+            return Entry(cell, cell.key[0], None if code in changed else size, cell.layout.priority)
+
+        for name, table in (("uppers", self._uppers), ("lowers", self._lowers)):
+            table.restore(saved.part(name), entry)
+            saved.require({*table.entrants, *self._changed} == set(cells), "bounds of every cell")
+        self._ceiling = saved.real("ceiling", -LARGEST_BOUND, math.inf)
 
     def _enter_changed(self, t: int) -> None:
         for cell in sorted(self._changed, key=lambda c: c.key):

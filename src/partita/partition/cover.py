@@ -13,13 +13,15 @@ along every coordinate. Bounds hold for any choice of data that does not look at
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
 import numpy.typing as npt
 
+from partita._state import Saved
 from partita._types import FloatArray, IntArray
 
 from . import _loops
@@ -29,6 +31,8 @@ CellKey = tuple[int, ...]
 #: Most dimensions in which an arm on a shared face belongs to every cell that touches it: at most
 #: 64 cells meet in a point then. Each takes the arm in, so the cost of an observation is bounded.
 CLOSED_DIMS = 6
+#: A cell of a saved state is at most this many times halved: its corner fits a float.
+DEEPEST = 52
 
 
 def cell_exponent(dim: int, nu: float) -> float:
@@ -150,6 +154,36 @@ class Geometry:
     def half(self, key: CellKey, upper: Sequence[int]) -> CellKey:
         """The child that takes the upper half of each dimension where `upper` is true."""
         return (key[0] + 1, *(2 * c + int(bit) for c, bit in zip(key[1:], upper, strict=True)))
+
+    def rows(self, keys: Iterable[CellKey]) -> IntArray:
+        """Keys as rows (n, d + 1), to be saved."""
+        return np.array(list(keys), dtype=np.int64).reshape(-1, self.dim + 1)
+
+
+def check_cover(
+    saved: Saved, geometry: Geometry, split: list[CellKey], leaves: list[CellKey]
+) -> None:
+    """Refuse saved cells that are not of a cover: each is a first one, or its parent was split."""
+    inner = set(split)
+    for key in (*split, *leaves):
+        first = key[0] == 0 and max(key[1:]) < geometry.per_side
+        parent = (key[0] - 1, *(c >> 1 for c in key[1:]))
+        saved.require(first or parent in inner, "a cover")
+    saved.require(max((key[0] for key in split), default=0) <= DEEPEST, "cells of some width")
+    once = len({*split, *leaves}) == len(split) + len(leaves)
+    saved.require(once, "each cell once")
+
+
+def levels_left(
+    geometry: Geometry, split: Collection[CellKey], leaves: Collection[CellKey]
+) -> set[int]:
+    """Levels that have cells of the cover besides `leaves`, once `split` were split."""
+    cells = Counter({0: geometry.per_side**geometry.dim})
+    for key in split:
+        cells[key[0]] -= 1
+        cells[key[0] + 1] += 2**geometry.dim
+    cells.subtract(key[0] for key in leaves)
+    return {level for level, number in cells.items() if number > 0}
 
 
 @dataclass

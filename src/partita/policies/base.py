@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from partita._checks import as_floats, check_seed
 from partita._locks import in_turn
+from partita._state import Saved, State, wholes
 from partita._types import FloatArray, IntArray, Recommendation
 from partita._version import __version__
 from partita.errors import InvalidInput, NotPending, VersionMismatch, warn_theory
@@ -20,9 +21,11 @@ from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Box, Grid
 from partita.model.kernels import Matern
 from partita.model.mixed import Mixed
+from partita.partition.sites import NEAR
 
-#: Raised by one whenever what a policy saves changes; a policy of another version is refused.
-STATE_VERSION = 8
+#: Raised by one whenever what several policies save changes, by `state` or by pickle; what was
+#: saved by another version is refused. One policy alone has its own `state_version`.
+STATE_VERSION = 9
 #: Values beyond this could overflow when they are squared or summed.
 LARGEST_VALUE = 1e150
 #: Methods and properties of policies that one thread at a time is in.
@@ -56,6 +59,9 @@ class Policy(ABC):
     #: Evaluations planned; None where the policy needs no horizon.
     horizon: int | None = None
     _past_horizon = False
+    #: The version of what `state` returns. A class that names none of its own has no state: what
+    #: it adds to the class it is made from would be lost.
+    state_version: ClassVar[int]
 
     def __init_subclass__(cls, **settings: Any) -> None:
         """Have threads wait for each other in the methods that a policy fills in, too."""
@@ -259,6 +265,75 @@ class Policy(ABC):
             self._record_many(sites, values)
         else:
             self._record_many(sites, values, stds)
+
+    # -- saved state ------------------------------------------------------------------------------
+
+    @in_turn
+    def state(self) -> State | None:
+        """What has happened so far, as plain data for `restore`; None if this class cannot say.
+
+        Plain data are None, booleans, numbers, strings, lists, dicts and arrays. The settings are
+        not among them.
+        """
+        if "state_version" not in vars(type(self)):
+            return None
+        return {"version": STATE_VERSION, **self._label(), **self._state()}
+
+    @in_turn
+    def restore(self, state: State) -> None:
+        """Go on from what `state` returned; this policy is new and has the same settings.
+
+        What is given is checked number by number. A policy that raised is not to be used.
+        """
+        if self._told or self._pending:
+            raise InvalidInput(
+                f"restore(...): {type(self).__name__} has been played already. Restore into a new "
+                "one, made with the same settings."
+            )
+        saved = Saved(state, "state")
+        for name, value in {"version": STATE_VERSION, **self._label()}.items():
+            saved.expect(name, value)
+        self._restore(saved)
+
+    def _label(self) -> dict[str, str | int]:
+        return {"policy": type(self).__name__, "policy_version": type(self).state_version}
+
+    def _state(self) -> State:
+        """The fields of the state; a concrete policy adds its own."""
+        points = b"".join(self._pending_points)
+        entries = list(self._pending_points.values())
+        return {
+            "told": self._told,
+            "past_horizon": self._past_horizon,
+            "pending": np.frombuffer(points).reshape(len(entries), -1)
+            if entries
+            else np.empty((0, self.domain.dim)),
+            "pending_sites": wholes(site for site, _ in entries),
+            "pending_plays": wholes(plays for _, plays in entries),
+        }
+
+    def _restore(self, saved: Saved) -> None:
+        """Read the fields of the state; a concrete policy calls `_restore_plays` on its way."""
+        raise NotImplementedError
+
+    def _restore_plays(self, saved: Saved, sites: FloatArray) -> None:
+        """Read what `_state` here wrote, once the points (n, d) of all sites are known."""
+        self._told = saved.integer("told")
+        self._past_horizon = saved.flag("past_horizon")
+        points = saved.floats("pending", (None, self.domain.dim))
+        numbers = saved.wholes("pending_sites", (len(points),), 0, len(sites) - 1)
+        plays = saved.wholes("pending_plays", (len(points),), 1).tolist()
+        away = np.abs(sites[numbers] - points)
+        near = (away <= NEAR * (self.domain.upper - self.domain.lower)).all()
+        saved.require(near, "pending points at their sites")
+        words = [row.tobytes() for row in points]
+        exact = {row.tobytes() for row in sites} if words else set()
+        for word, site, number in zip(words, numbers.tolist(), plays, strict=True):
+            # A site asked for again must be found by its point.
+            saved.require(word not in exact or sites[site].tobytes() == word, "sites of points")
+            self._pending_points[word] = [site, number]
+        saved.require(len(self._pending_points) == len(points), "each pending point once")
+        self._pending = sum(plays)
 
     def __getstate__(self) -> dict[str, Any]:
         """State for pickling, marked with its version. Other threads must leave it alone then."""

@@ -76,6 +76,7 @@ class PiGPUCB(UCBPolicy):
 
     guarantee = "proven"
     takes_std = True
+    state_version = 1
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from partita._state import Saved, State
 from partita._types import CellView, FloatArray, IntArray, Prediction, Recommendation
 from partita.model.assumptions import Assumptions
 from partita.partition.bounds import warn_contradiction
@@ -118,3 +119,13 @@ class UCBPolicy(Policy):
 
     def _released(self, site: int) -> None:
         self._engine.release(site, self._step())
+
+    def _state(self) -> State:
+        return {**super()._state(), "engine": self._engine.state()}
+
+    def _restore(self, saved: Saved) -> None:
+        engine, partition = saved.part("engine"), self._engine.partition
+        partition.restore(engine.part("partition"))
+        self._restore_plays(saved, partition.sites.points)
+        saved.require(int(partition.sites.count.sum()) == self._told, "all values")
+        self._engine.restore(engine, self._pending_plays())

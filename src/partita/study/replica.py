@@ -194,12 +194,6 @@ class Replica:
 
     def _restored(self) -> State:
         """The state of the snapshot if there is one of use, else the beginning."""
-        try:
-            fresh = State(self.settings.build(self.feasible, self.policy))
-        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-            if self.settings.own_policy is not None:  # it has its own reasons
-                raise
-            raise damaged(self.store.path, f"what it says cannot be played: {error}") from error
         self._digest, self._due = ORIGIN, -math.inf
         # Of the log that we have: its event has the digest that the snapshot was written after.
         query = (
@@ -209,11 +203,20 @@ class Replica:
         for seq, written_by, digest, data, chain in self.store.rows(query):
             if not (isinstance(data, bytes) and isinstance(chain, bytes)):
                 continue
-            stored = snapshot.read(data, digest, written_by, fresh.optimizer.space)
+            stored = snapshot.read(data, digest, written_by, self._first)
             if stored is not None and stored.seq == seq:
                 self._digest = chain
                 return stored
-        return fresh
+        return self._first()
+
+    def _first(self) -> State:
+        """The state before any event."""
+        try:
+            return State(self.settings.build(self.feasible, self.policy))
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            if self.settings.own_policy is not None:  # it has its own reasons
+                raise
+            raise damaged(self.store.path, f"what it says cannot be played: {error}") from error
 
     def _snapshot(self, state: State) -> None:
         """Store the state, if that is due. It is no loss if it fails: the log has everything."""
@@ -222,8 +225,7 @@ class Replica:
             return
         if self._others_snapshot():
             return
-        # The class of a policy of the user's own would not be read again.
-        data = snapshot.write(state) if self.settings.own_policy is None else None
+        data = snapshot.write(state)
         if data is not None:
             digest = snapshot.digest_of(data)
             row = (state.seq, snapshot.WRITTEN_BY, digest, data, self._digest)
