@@ -9,7 +9,9 @@ import importlib
 import io
 import json
 import math
+import os
 import random
+import signal
 import tempfile
 import time
 from pathlib import Path
@@ -60,6 +62,14 @@ def by_commands(path, out, space, settings):
 WAYS = (by_study, by_run, by_commands)
 
 
+def killed(process):
+    """What a process said before it was killed; it must not have ended by itself before."""
+    os.kill(process.pid, signal.SIGKILL)
+    lines, code = process.end()
+    assert code == -signal.SIGKILL, f"a process ended by itself, with exit code {code}"
+    return lines
+
+
 def kill_many(seed, kills=KILLS):
     """Kill processes on a new file, some of three at once; how many, and what they had told."""
     draw = random.Random(seed)
@@ -85,18 +95,18 @@ def _kill_many(draw, path, kills):
         # While it works; every fourth one from the first moment on, when the file is opened.
         lines = [victim.line() for _ in range(draw.choice([0, 4, 10, 20]))]
         time.sleep(draw.random() * (0.004 if lines else 0.03))
-        more_asked, more_told = acknowledged([*lines, *victim.kill()])
+        more_asked, more_told = acknowledged([*lines, *killed(victim)])
         asked |= more_asked
         told.update(more_told)
         if asked:
             holds(path, asked, told)
     for process in crew:
-        more_asked, more_told = acknowledged(process.kill())
+        more_asked, more_told = acknowledged(killed(process))
         asked |= more_asked
         told.update(more_told)
     _goes_on(path, space, settings, asked, told)
     done = {f"kills {name.replace('_', ' ')}": number for name, number in ways.items()}
-    return {"kills": kills + len(crew), "acknowledged tells": len(told), "lost": 0, **done}
+    return {"kills": kills + len(crew), "acknowledged tells": len(told), **done}
 
 
 def _goes_on(path, space, settings, asked, told):

@@ -147,6 +147,12 @@ def test_lost_tells_are_found(monkeypatch):
         kills.kill_many(3, kills=3)
 
 
+def test_a_process_that_ends_before_it_is_killed_is_no_kill(monkeypatch):
+    monkeypatch.setattr(kills, "WAYS", (lambda path, out, space, settings: None,))
+    with pytest.raises((AssertionError, IndexError)):
+        kills.kill_many(3, kills=3)
+
+
 def test_other_values_of_a_damaged_file_are_found(monkeypatch):
     use = files.use
 
