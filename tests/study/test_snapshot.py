@@ -4,6 +4,7 @@ import ast
 import json
 import logging
 import math
+import shutil
 import struct
 import subprocess
 import sys
@@ -375,10 +376,12 @@ def test_other_versions_are_replayed(path, often, version):
     assert snapshot.WRITTEN_BY == "data 4.9"
     study = Study.open(path, PLANE)
     play(study, 10)
-    expected = asks(study)
     data = study._store.rows("SELECT state FROM snapshot")[0][0]
-    change(path, "DELETE FROM events WHERE seq > 20")
-    assert asks(tampered(path, data, version)) == expected
+    study.close()
+    copy = path.with_name("copy.db")
+    shutil.copy(path, copy)
+    expected = asks(study)
+    assert asks(tampered(copy, data, version)) == expected
 
 
 @pytest.mark.parametrize(

@@ -273,7 +273,7 @@ class Policy(ABC):
         """What has happened so far, as plain data for `restore`; None if this class cannot say.
 
         Plain data are None, booleans, numbers, strings, lists, dicts and arrays. The settings are
-        not among them.
+        not among them. `BadState` is raised if it cannot be saved at this moment, which is rare.
         """
         if "state_version" not in vars(type(self)):
             return None
