@@ -284,8 +284,9 @@ class EverythingAtOnce(RuleBasedStateMachine):
         try:
             data = pack(self.policy.state())
         except BadState as error:  # with little memory, between two plans
-            assert "a covariance that was given up" in str(error)
-            return
+            if "a covariance that was given up" in str(error):
+                return
+            raise
         fresh = self.made()
         fresh.restore(unpack(data))
         assert pack(fresh.state()) == data
