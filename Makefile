@@ -44,7 +44,7 @@ define install
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '$(1)'
 endef
 
-.PHONY: help run reproduce dev test test-heavy test-nojit lint format docs site package bench \
+.PHONY: help run reproduce dev test test-heavy test-nojit soak lint format docs site package bench \
 	clean distclean
 
 help: ## List the targets
@@ -67,6 +67,9 @@ test-heavy: $(HEAVY_STAMP) ## Run the tests with real clusters and servers: Ray,
 
 test-nojit: $(DEV_STAMP) ## Run the tests of the compiled loops with the compiler off
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/gp/test_loops.py tests/partition/test_loops.py -q
+
+soak: $(DEV_STAMP) ## Run the long tests of reliability, two hours or more (SOAK_ARGS="fuzz --share 0.1" to choose)
+	$(BIN)/python tests/soak $(SOAK_ARGS)
 
 lint: $(DEV_STAMP) ## Check style, format, types and which room imports which
 	$(BIN)/ruff check .

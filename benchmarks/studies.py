@@ -77,8 +77,7 @@ def opening(folder, n):
     same = again.ask().params
     print(f"{told:,} trials played in {played:.0f} s ({1e3 * played / n:.2f} ms each), opened in")
     print(f"{seconds:.2f} s with the snapshot; the file has {path.stat().st_size / 1e6:.0f} MB.")
-    with again._store.transaction() as db:
-        db.execute("DELETE FROM snapshot")
+    again._store.rows("DELETE FROM snapshot")
     start = time.perf_counter()
     replayed = pt.Study.open(path)
     assert replayed.trials.params[-1] == same

@@ -9,10 +9,10 @@ from partita.reference import Reference
 KERNEL = Matern(1.5, 0.2)
 
 
-def irregular(dim, seed):
+def irregular(dim, seed, parts=8):
     """Arms at random, and arms on corners and faces of every level."""
     rng = np.random.default_rng(seed)
-    on_faces = rng.integers(0, 9, (25, dim)) / 8
+    on_faces = rng.integers(0, parts + 1, (25, dim)) / parts
     return Arms(np.unique(np.concatenate([rng.random((25, dim)), on_faces]), axis=0))
 
 
@@ -45,6 +45,8 @@ CASES = {
     "irregular d3": (irregular(3, 2), 100, 100, 2),
     "cells of one arm or none": (Arms(np.random.default_rng(3).random((4, 2))), 300, 150, 5),
     "one arm": (Arms([[0.5, 0.5]]), 50, 40, 1),
+    "64 cells meet": (irregular(6, 4, parts=2), 100, 20, 1),
+    "128 cells could meet": (irregular(7, 5, parts=2), 100, 40, 1),
 }
 
 

@@ -21,6 +21,7 @@ from .report import Column
 from .roster import PLAYERS
 from .runs import Run, Task
 
+OURS = "partita"
 #: Regrets below it, as parts of uniform sampling's, count as it.
 FLOOR = 1e-4
 #: How much larger than the first's a value may be to be level with it.
@@ -127,8 +128,13 @@ def _counted(columns: Sequence[Column]) -> str:
 
 
 def _longest(columns: Sequence[Column]) -> dict[int, Column]:
-    """The column of the largest budget, by dimension."""
-    return {bbob.DIMS[column.board.problems[0]]: column for column in columns}
+    """The column of the largest budget that Partita has played, or of all, by dimension."""
+    longest: dict[int, Column] = {}
+    for column in columns:
+        dim = bbob.DIMS[column.board.problems[0]]
+        if OURS in column.board.players or dim not in longest:
+            longest[dim] = column
+    return longest
 
 
 # -- targets --------------------------------------------------------------------------------------

@@ -3,8 +3,25 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
+
+#: Characters that steer a terminal or hide what stands beside them: controls, line separators,
+#: marks of the direction of writing, and halves of characters.
+HIDDEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+def printable(text: str) -> str:
+    """A text on one line, safe for a terminal: hidden characters are written as in JSON."""
+    return HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def printable_lines(text: str) -> str:
+    """Several lines, each safe for a terminal."""
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def number(value: float) -> str:
@@ -22,6 +39,14 @@ def params_text(params: Any) -> str:
     if isinstance(params, dict):
         return ", ".join(f"{name} = {value_text(value)}" for name, value in params.items())
     return f"[{', '.join(value_text(value) for value in params)}]"
+
+
+def message_of(error: BaseException) -> str:
+    """What an error says; errors of users' own may fail to say anything."""
+    try:
+        return str(error)
+    except Exception as another:
+        return f"(its message cannot be read: __str__ raised {type(another).__name__})"
 
 
 def bounded(value: float, lower: float | None, upper: float | None, digits: int = 6) -> str:

@@ -10,6 +10,8 @@ from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
 
+from ._locks import new_lock
+
 
 @cache
 def _controller() -> Any:
@@ -18,7 +20,34 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
+class _OneThread:
+    """The limit is the process's: the first that enters sets it, the last that leaves lifts it.
+
+    Were each to put back what it found, the last of two threads would put back the other's limit,
+    and BLAS would have one thread for ever.
+    """
+
+    def __init__(self) -> None:
+        self._lock = new_lock()
+        self._inside = 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._limit = _controller().limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._limit.restore_original_limits()
+
+
+_one_thread = _OneThread()
+
+
 def one_thread() -> AbstractContextManager[Any]:
     """A context in which BLAS uses one thread."""
-    limit: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
-    return limit
+    return _one_thread

@@ -31,6 +31,10 @@ class NumericalError(PartitaError, ArithmeticError):
     """A covariance lost its positive-definiteness beyond what rounding explains."""
 
 
+class HalfChanged(PartitaError, RuntimeError):
+    """A call came while another was changing the same object, or after one was cut short there."""
+
+
 class EvaluationFailed(PartitaError, RuntimeError):
     """No evaluation of the user's function gave a value. Its first error, if any, is the cause.
 
@@ -54,9 +58,25 @@ class TheoryWarning(UserWarning):
     """A setting or an observation lies outside what the guarantees are proven for."""
 
 
+class CacheWarning(UserWarning):
+    """Compiled code cannot be kept on disk. All works, but begins more slowly."""
+
+
 def warn_theory(message: str) -> None:
     """Give a `TheoryWarning` that points at the line of the user's that led to it."""
+    warn(message, TheoryWarning)
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Give a warning that points at the line of the user's that led to it."""
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("partita."):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, TheoryWarning, stacklevel=level)
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        frame = frame.f_back
+        # Python itself does not count what its import system does.
+        level += not frame.f_globals.get("__name__", "").startswith("importlib._bootstrap")
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_ours(module: str) -> bool:
+    """Whether a module is Partita's, or what imports it or compiles for it."""
+    return module.partition(".")[0] in {"partita", "importlib", "numba"}

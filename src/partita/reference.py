@@ -15,7 +15,13 @@ import numpy.typing as npt
 from partita._types import FloatArray
 from partita.model.domains import Arms, Grid
 from partita.model.kernels import Matern
-from partita.partition.cover import CellKey, Geometry, paper_cells_per_side, split_threshold
+from partita.partition.cover import (
+    CLOSED_DIMS,
+    CellKey,
+    Geometry,
+    paper_cells_per_side,
+    split_threshold,
+)
 from partita.partition.sites import arm_priorities, tie_resolution
 
 
@@ -42,7 +48,9 @@ class Reference:
         # T^q."
         if self.cells_per_side is None:
             self.cells_per_side = paper_cells_per_side(self.horizon, d, nu)
-        self.geometry = Geometry(d, self.cells_per_side)
+        # The paper does not say which cells a point on a shared face belongs to. Here it is all
+        # that touch it, or above six dimensions, where more than 64 can meet, the upper one.
+        self.geometry = Geometry(d, self.cells_per_side, closed=d <= CLOSED_DIMS)
         self.scaled = self.geometry.scale(self.domain.unit_points)
         self.cover: list[CellKey] = list(self.geometry.first_cells())
         self.splits = 0

@@ -1,15 +1,12 @@
 """A user's program as a function: its arguments, what it prints, how it fails, how it is ended."""
 
-import os
 import stat
 import sys
-import threading
-import time
-from pathlib import Path
 
 import pytest
 
 from partita.commands.program import Program, ProgramFailed, last_number, read_template
+from partita.commands.supervisor import TAIL
 from partita.errors import InvalidInput
 
 PYTHON = sys.executable
@@ -18,30 +15,6 @@ PYTHON = sys.executable
 def program(code, *arguments, names=(), timeout=None):
     """Python code as a program, with the given arguments."""
     return Program(read_template([PYTHON, "-c", code, *arguments], names), timeout)
-
-
-def gone(pid, within=5.0):
-    """Whether a process is no more, or is soon; a zombie that nobody waits for counts as gone."""
-    end = time.monotonic() + within
-    while time.monotonic() < end:
-        try:
-            os.kill(pid, 0)
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return True
-        except (ProcessLookupError, FileNotFoundError):
-            return True
-        time.sleep(0.01)
-    return False
-
-
-def awaited(path, within=5.0):
-    """The text of a file once there is some."""
-    end = time.monotonic() + within
-    while time.monotonic() < end:
-        if path.exists() and path.read_text().endswith("\n"):
-            return path.read_text()
-        time.sleep(0.01)
-    raise AssertionError(f"{path} was never written")
 
 
 # -- placeholders ----------------------------------------------------------------------------------
@@ -208,6 +181,19 @@ def test_only_stdout_counts_and_bytes_of_any_kind_are_read():
 
 def test_a_long_output_is_read_from_its_end():
     assert program("print('1 ' * 3_000_000); print(42)")() == 42.0
+    assert program("print('{{\"a\":1,' * 300_000 + '\"loss\":0.25}}', end='')")() == 0.25
+
+
+@pytest.mark.parametrize(
+    "digits", ["'123456789'", "'-1.5e123456789'", "'9' * 100_000", "'1.' + '5' * 9"]
+)
+def test_a_number_whose_beginning_is_not_kept_is_not_read(digits):
+    """Half of it would be another number."""
+    tail = ",x" * ((TAIL - 6) // 2)
+    with pytest.raises(ProgramFailed, match=r"^printed no number, but '…,x,x") as failure:
+        program(f"print({digits} + {tail!r}, end='')")()
+    assert len(str(failure.value)) < 300
+    assert program("print('123456,' + 'x,' * 30_000, end='')")() == 123456.0  # kept as a whole
 
 
 # -- failures --------------------------------------------------------------------------------------
@@ -222,62 +208,15 @@ def test_a_non_zero_exit_is_a_failure_even_with_a_number():
         program("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")()
 
 
+def test_a_failure_quotes_little_of_a_long_output():
+    code = "import sys; print('x' * 10**6 + 'end', file=sys.stderr); sys.exit(3)"
+    with pytest.raises(ProgramFailed, match=r"^exit code 3: 'x+…'$") as failure:
+        program(code)()
+    assert len(str(failure.value)) < 300
+
+
 def test_stdin_is_empty():
     assert program("import sys; print(len(sys.stdin.read()))")() == 0.0
-
-
-def stubborn(path, timeout=None):
-    """A program that, like its helper, ignores SIGTERM; both process numbers go to a file."""
-    code = 'trap "" TERM; sleep 60 & echo $$ $! >"$1"; wait'
-    return Program(read_template(["sh", "-c", code, "sh", str(path)], []), timeout)
-
-
-def test_a_timeout_ends_the_program_and_all_it_started(tmp_path):
-    start = time.monotonic()
-    with pytest.raises(ProgramFailed, match=r"^timed out after 0.8 s$"):
-        stubborn(tmp_path / "pids", timeout=0.8)()
-    assert time.monotonic() - start < 10
-    pids = [int(word) for word in awaited(tmp_path / "pids").split()]
-    assert len(pids) == 2
-    assert all(gone(pid) for pid in pids)
-
-
-def test_a_program_in_time_is_left_alone():
-    assert program("print(5)", timeout=30)() == 5.0
-
-
-def test_stop_ends_what_runs_and_starts_nothing_more(tmp_path):
-    path = tmp_path / "pids"
-    run = stubborn(path)
-    seen = []
-
-    def call():
-        try:
-            seen.append(run())
-        except ProgramFailed as error:
-            seen.append(str(error))
-
-    thread = threading.Thread(target=call)
-    thread.start()
-    pids = [int(word) for word in awaited(path).split()]
-    run.stop()
-    thread.join(5)
-    assert seen == ["stopped before it was done"]
-    assert all(gone(pid) for pid in pids)
-    with pytest.raises(ProgramFailed, match=r"stopped before it began"):
-        run()
-
-
-def test_a_helper_that_outlives_the_program_does_not_keep_us_waiting(tmp_path):
-    code = (
-        "import subprocess, sys; print(8); "
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(20)']); "
-        "print(child.pid, file=open(sys.argv[1], 'w'))"
-    )
-    start = time.monotonic()
-    assert program(code, str(tmp_path / "pid"))() == 8.0
-    assert time.monotonic() - start < 10
-    os.kill(int(awaited(tmp_path / "pid")), 9)
 
 
 def test_a_failure_knows_its_command():

@@ -165,3 +165,17 @@ def test_values_too_alike_have_no_frame(level):
     assert frame_of(rounding) is None
     if level:
         assert frame_of(level * (1 + 1e-9 * np.arange(9.0))) is not None
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [1e-9, 1e-170, 1e-300])
+def test_values_that_are_farther_away_than_a_float_can_say(size):
+    """The largest values that are accepted, where the others are tiny."""
+    shape = Shape(0.0, size)
+    values = np.array([-1e150, -1.0, 0.0, 1.0, 1e150])
+    shaped, slope = shape.forward(values), shape.slope(values)
+    assert np.isfinite(shaped).all()
+    assert (np.diff(shaped) >= 0).all()
+    assert (slope >= 0).all()
+    assert shape.forward(1e150) == shaped[-1]
+    assert shape.slope(1e150) == slope[-1]

@@ -65,9 +65,10 @@ coordinates = st.one_of(
     st.lists(coordinates, min_size=1, max_size=3),
     st.integers(1, 25),
     st.integers(0, 6),
+    st.booleans(),
 )
-def test_touching_cells_are_those_that_hold_the_point(point, per_side, level):
-    geometry = Geometry(len(point), per_side)
+def test_touching_cells_are_those_that_hold_the_point(point, per_side, level, closed):
+    geometry = Geometry(len(point), per_side, closed)
     scaled = geometry.scale(np.array([point]))
     touching = set(geometry.touching(scaled[0].tolist(), level))
     exact = [Fraction(c) * 2**level for c in scaled[0].tolist()]
@@ -75,14 +76,23 @@ def test_touching_cells_are_those_that_hold_the_point(point, per_side, level):
     for cell in itertools.product(*around):
         key = (level, *cell)
         inside = all(c <= e <= c + 1 for c, e in zip(cell, exact, strict=True))
+        if not closed:
+            inside &= all(
+                e < c + 1 or c + 1 == per_side << level for c, e in zip(cell, exact, strict=True)
+            )
         assert (key in touching) == inside
         assert bool(geometry.holds(key, scaled)[0]) == inside
-    assert 1 <= len(touching) <= 2 ** len(point)
+    assert 1 <= len(touching) <= (2 ** len(point) if closed else 1)
 
 
-@given(st.lists(coordinates, min_size=1, max_size=3), st.integers(1, 25), st.integers(0, 5))
-def test_children_hold_what_their_parent_holds(point, per_side, level):
-    geometry = Geometry(len(point), per_side)
+@given(
+    st.lists(coordinates, min_size=1, max_size=3),
+    st.integers(1, 25),
+    st.integers(0, 5),
+    st.booleans(),
+)
+def test_children_hold_what_their_parent_holds(point, per_side, level, closed):
+    geometry = Geometry(len(point), per_side, closed)
     scaled = geometry.scale(np.array([point]))
     for key in geometry.touching(scaled[0].tolist(), level):
         children = [geometry.child(key, code) for code in range(2 ** len(point))]
@@ -91,6 +101,36 @@ def test_children_hold_what_their_parent_holds(point, per_side, level):
         assert holding == set(geometry.touching(scaled[0].tolist(), level + 1, within=key))
         offsets = geometry.offsets(key, scaled)[0]
         assert ((offsets >= 0) & (offsets <= 2)).all()
+
+
+@pytest.mark.parametrize("closed", [True, False])
+@pytest.mark.parametrize("dim", [1, 3, 6, 9])
+def test_points_are_scattered_to_the_children_that_hold_them(dim, closed):
+    geometry = Geometry(dim, 3, closed)
+    key = (1, *range(1, 5), 5, 0, 2, 5, 5)[: dim + 1]  # at the domain's upper end where it is 5
+    rng = np.random.default_rng(dim)
+    scaled = (np.array(key[1:]) + rng.integers(0, 9, (40, dim)) / 8) / 2
+    scaled = scaled[geometry.holds(key, scaled)]
+    children = [geometry.child(key, code) for code in range(2**dim)]
+    expected = [(c, np.flatnonzero(geometry.holds(c, scaled)).tolist()) for c in children]
+    scattered = [(c, rows.tolist()) for c, rows in geometry.scatter(key, scaled)]
+    assert scattered == [(child, rows) for child, rows in expected if rows]
+    assert geometry.scatter(key, scaled[:0]) == []
+
+
+def test_a_point_where_cells_without_number_meet_belongs_to_the_upper_one():
+    geometry = Geometry(100, 1, closed=False)
+    centre, corner = np.full(100, 0.5), np.ones(100)
+    assert list(geometry.touching(centre.tolist(), 1)) == [(1, *[1] * 100)]
+    assert list(geometry.touching(corner.tolist(), 3)) == [(3, *[7] * 100)]
+    [(child, rows)] = geometry.scatter((0, *[0] * 100), centre[None, :])
+    assert child == (1, *[1] * 100)
+    assert rows.tolist() == [0]
+    assert geometry.holds(child, np.array([centre, corner, 0.4 * corner])).tolist() == [
+        True,
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])

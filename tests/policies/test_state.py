@@ -1,6 +1,7 @@
 """Saved state: pickles and copies go on as the original. And any calls in any order."""
 
 import copy
+import functools
 import math
 import pickle
 import subprocess
@@ -28,10 +29,12 @@ from support.oracle import (
 )
 
 import partita as pt
+from partita._state import BadState
 from partita.errors import VersionMismatch
 from partita.gp import warm as warm_module
 from partita.partition import candidates as candidates_module
 from partita.policies import base
+from partita.study.packed import pack, unpack
 
 
 def round_trip(policy):
@@ -197,7 +200,8 @@ class EverythingAtOnce(RuleBasedStateMachine):
         self.patch.setattr(warm_module, "WARM_NUMBERS", warm)
         self.patch.setattr(candidates_module, "EXTRA_LIMIT", extras)
         kind, more = variant
-        policy = make(kind, domain, seed=seed, **more)
+        self.made = functools.partial(make, kind, domain, seed=seed, **more)
+        policy = self.made()
         if kind != "igp":
             policy._past_horizon = True  # its warning has a test of its own
         self.history, self.oracle = History(policy), Oracle(policy)
@@ -274,6 +278,19 @@ class EverythingAtOnce(RuleBasedStateMachine):
     @rule(how=st.sampled_from([round_trip, copy.deepcopy]))
     def save_and_open(self, how):
         self.history.policy = self.oracle.policy = how(self.policy)
+
+    @rule()
+    def save_as_data(self):
+        try:
+            data = pack(self.policy.state())
+        except BadState as error:  # with little memory, between two plans
+            if "a covariance that was given up" in str(error):
+                return
+            raise
+        fresh = self.made()
+        fresh.restore(unpack(data))
+        assert pack(fresh.state()) == data
+        self.history.policy = self.oracle.policy = fresh
 
     @rule()
     def recommend_and_certify(self):

@@ -1,7 +1,7 @@
 """Files of earlier versions open as they were, and older formats are brought up to date.
 
-tests/study/data/v0.1 holds studies that Partita 0.1 wrote, and what it said of each. They are never
-written again: each test works on a copy.
+tests/study/data holds studies in all formats of before, and what Partita said of each at the time.
+They are never written again: each test works on a copy.
 """
 
 import hashlib
@@ -19,21 +19,24 @@ from support.studies import PLANE, Process, change, is_sound, plain, play, witho
 import partita as pt
 from partita.errors import StudyError, VersionMismatch
 from partita.study import Study, formats
+from partita.study.events import ORIGIN, checked, digest_of
 from partita.study.store import Store
 
-DATA = Path(__file__).parent / "data" / "v0.1"
+DATA = Path(__file__).parent / "data"
 #: The beginning of each file's SHA-256.
 FILES = {
-    "calibrated": "bae1680ec13d230c",
-    "igp": "79a333c2b1d0a163",
-    "killed": "f90e5df1343ea1fe",
-    "proven": "578820222f8d102b",
+    "v0.1/calibrated": "bae1680ec13d230c",
+    "v0.1/igp": "79a333c2b1d0a163",
+    "v0.1/killed": "f90e5df1343ea1fe",
+    "v0.1/proven": "578820222f8d102b",
+    "v0.2-format2/calibrated": "0a8470003ad49899",
+    "v0.2-format2/upgraded": "37c2dc8431ef4439",
 }
 
 
 @pytest.fixture(params=FILES)
 def kept(request, tmp_path):
-    """A copy of a study that Partita 0.1 wrote, and what it said of it."""
+    """A copy of a study that an earlier Partita wrote, and what it said of it."""
     source = DATA / f"{request.param}.db"
     assert hashlib.sha256(source.read_bytes()).hexdigest().startswith(FILES[request.param])
     said = json.loads(source.with_suffix(".json").read_text(encoding="utf-8"))
@@ -56,7 +59,7 @@ class Near(dict):
     __hash__ = None
 
 
-def test_a_study_of_version_0_1_opens_as_it_was(kept, caplog):
+def test_a_study_of_before_opens_as_it_was(kept, caplog):
     path, said = kept
     with caplog.at_level(logging.WARNING):
         study = Study.open(path)
@@ -82,7 +85,7 @@ def test_a_study_of_version_0_1_opens_as_it_was(kept, caplog):
         study.tell(study.ask(), 0.0)
 
 
-@pytest.mark.parametrize("kept", ["killed"], indirect=True)
+@pytest.mark.parametrize("kept", ["v0.1/killed"], indirect=True)
 def test_a_run_that_was_killed_under_version_0_1_resumes_with_what_it_had_under_way(kept):
     path, said = kept
     asked = []
@@ -98,20 +101,37 @@ def test_a_run_that_was_killed_under_version_0_1_resumes_with_what_it_had_under_
     assert Study.open(path).n_pending == 0
 
 
-def test_a_study_of_version_0_1_is_brought_to_todays_format_and_loses_nothing(kept):
+def test_a_study_of_before_is_brought_to_todays_format_and_loses_nothing(kept):
     path, _ = kept
     before = tables(path)
-    assert before.pop("user_version") == 1
+    columns = {1: 8, 2: 9}[before.pop("user_version")]
     Study.open(path).close()
     after = tables(path)
     assert after.pop("user_version") == formats.FORMAT
-    assert [row[8:] for row in after["events"]] == [(None,)] * len(before["events"])
-    after["events"] = [row[:8] for row in after["events"]]
+    digest = ORIGIN
+    for row in after["events"]:
+        digest = digest_of(digest, checked(row))
+        assert row[columns:] == (*(None,) * (9 - columns), digest)
+    after["events"] = [row[:columns] for row in after["events"]]
+    after["meta"].remove(("head", f"{len(after['events'])} {digest.hex()} whole"))
     assert after == before
     assert is_sound(path)
 
 
-@pytest.mark.parametrize("kept", ["calibrated"], indirect=True)
+def test_a_study_of_before_with_a_damaged_row_is_refused_and_keeps_its_rows(kept):
+    path, _ = kept
+    change(path, "UPDATE events SET time = 'noon' WHERE seq = 7")
+    before = tables(path)
+    with pytest.raises(StudyError, match="damaged at event 7: time is of type str"):
+        Study.open(path)
+    after = tables(path)
+    assert after.pop("user_version") == 2  # the last that was reached
+    columns = {1: 8, 2: 9}[before.pop("user_version")]
+    after["events"] = [row[:columns] for row in after["events"]]
+    assert after == before
+
+
+@pytest.mark.parametrize("kept", ["v0.1/calibrated"], indirect=True)
 def test_a_study_of_version_0_1_takes_values_of_known_noise(kept):
     path, said = kept
     with Study.open(path) as study:
@@ -147,6 +167,10 @@ def old(tmp_path, monkeypatch):
         NOW: lambda db: db.execute("CREATE TABLE notes (trial INTEGER)"),
         NEXT: lambda db: db.execute("ALTER TABLE notes ADD COLUMN text TEXT"),
     }
+    tables = f"{formats.TABLES}; CREATE TABLE notes (trial INTEGER, text TEXT);"
+    monkeypatch.setattr(formats, "TABLES", tables)
+    since = {**formats.SINCE, ("notes", ""): NEXT, ("notes", "text TEXT"): LAST}
+    monkeypatch.setattr(formats, "SINCE", since)
     monkeypatch.setattr(formats, "FORMAT", LAST)
     monkeypatch.setattr(formats, "UPGRADES", steps)
     return path

@@ -147,7 +147,7 @@ class Oracle:
         self.B, self.L = policy.norm_bound, policy.sub_gaussian
         self.per_side, self.rule = partition.geometry.per_side, partition.rule
         self.lattice, self.index_slack = partition.lattice, policy._engine._index_slack
-        self.closed = self.lattice is None or self.lattice.closed
+        self.closed = self.dim <= 6 if self.lattice is None else self.lattice.closed
         self.extra_limit = math.inf if self.rule.never else candidates_module.EXTRA_LIMIT
         self._known = {}
         self.arms = None if self.lattice else self.domain.unit_points * float(self.per_side)

@@ -7,6 +7,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
+from partita._text import HIDDEN
 from partita.errors import InvalidInput
 
 from .program import argument
@@ -14,6 +15,7 @@ from .shared import add_study_command, guarded, opened
 
 if TYPE_CHECKING:
     from partita.optimize.optimizer import Trial
+    from partita.space import Space
 
 
 def add_parser(commands: Any) -> None:
@@ -30,11 +32,29 @@ def run(options: argparse.Namespace) -> int:
     if options.count < 1:
         raise InvalidInput(f"--count {options.count}: give a whole number of at least 1")
     with opened(options) as study:
+        if not options.json:
+            _check_words(study.space)
         for _ in range(options.count):
             trial = study.ask()
             sys.stdout.write(_as_json(trial) if options.json else _as_words(trial))
             sys.stdout.flush()
     return 0
+
+
+def _check_words(space: Space) -> None:
+    """Refuse parameters that a shell, or the program that it runs, would take for something else.
+
+    A study may come from a stranger: a name may look like an option, and a line break in a choice
+    would begin another trial.
+    """
+    for name, parameter in zip(space.names or (), space.parameters, strict=False):
+        if name.startswith("-") or "=" in name:
+            raise InvalidInput(f"{name!r} cannot be the name of a word for a shell: give --json")
+        for choice in getattr(parameter, "choices", ()):
+            if HIDDEN.search(argument(choice)):
+                raise InvalidInput(
+                    f"the choice {choice!r:.100} of {name} does not fit on a line: give --json"
+                )
 
 
 def _as_words(trial: Trial) -> str:

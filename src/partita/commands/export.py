@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from typing import Any
+
+from partita._text import printable_lines
 
 from .shared import add_study_command, guarded, opened
 
@@ -23,7 +26,11 @@ def run(options: argparse.Namespace) -> int:
     from partita.study.export import export, write_csv
 
     with opened(options) as study:
-        if options.out == "-":
+        if options.out == "-" and sys.stdout.isatty():
+            text = io.StringIO()
+            write_csv(study, text)
+            sys.stdout.write(printable_lines(text.getvalue()))
+        elif options.out == "-":
             write_csv(study, sys.stdout)
         else:
             export(study, options.out)

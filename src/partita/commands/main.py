@@ -16,6 +16,7 @@ from partita._version import __version__
 from . import (
     ask,
     cancel,
+    check,
     compare,
     create,
     demo,
@@ -30,7 +31,7 @@ from . import (
 
 #: In the order in which the help lists them.
 COMMANDS = (
-    *(minimize, create, ask, tell, cancel, show, export),
+    *(minimize, create, ask, tell, cancel, show, export, check),
     *(demo, compare, listing, reproduce, theory),
 )
 

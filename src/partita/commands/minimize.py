@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from partita._text import bounded, duration
+from partita._text import bounded, duration, printable_lines
 from partita.errors import EvaluationFailed, InvalidInput
 
 from .params import read_params, read_point
@@ -142,7 +142,7 @@ def _optimise(options: argparse.Namespace) -> int:
         if error.__cause__ is not None:
             why = f"every evaluation failed. The first: {_failure(error.__cause__)}"
         if options.json:
-            sys.stdout.write(_nothing_as_json(why, error, options))
+            sys.stdout.write(printable_lines(_nothing_as_json(why, error, options)))
             sys.stdout.flush()
         return say(why, FAILED)
     interrupted = result.status == STATUS_INTERRUPTED
@@ -150,7 +150,7 @@ def _optimise(options: argparse.Namespace) -> int:
         sys.stderr.write("\r\x1b[K")  # the ^C that a terminal shows
         sys.stderr.flush()
     text = _as_json if options.json else _as_text
-    sys.stdout.write(text(result, options, template))
+    sys.stdout.write(printable_lines(text(result, options, template)))
     sys.stdout.flush()
     if plot is not None:
         result.plot(plot)

@@ -7,27 +7,21 @@ No shell is involved: each argument reaches the program as one argument, whateve
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 import re
 import shutil
 import signal
-import subprocess
-import tempfile
 import threading
-import time
+import weakref
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from partita.errors import InvalidInput, PartitaError
 
-#: Bytes at the end of what a program printed in which its value is looked for.
-TAIL = 65_536
-#: Seconds between asking a program to end (SIGTERM) and ending it (SIGKILL).
-GRACE = 1.0
+from .processes import CouldNotStart, End, Output, Runner, new_runner
+
 #: Characters of a program's own words that a message quotes.
 QUOTED = 200
 
@@ -157,15 +151,11 @@ def _check_program(program: str) -> None:
 # -- running ---------------------------------------------------------------------------------------
 
 
-class _End(NamedTuple):
-    """How a program ended: its exit code, and whether it was ended for taking too long."""
-
-    code: int
-    late: bool
-
-
 class Program:
     """Runs a template for given parameters; calls may come from several threads.
+
+    A program is run by a supervisor, which ends what the program leaves behind; there is one for
+    each program that runs at once.
 
     Parameters
     ----------
@@ -182,8 +172,10 @@ class Program:
         self.template = template
         self.timeout, self.std = timeout, std
         self._lock = threading.Lock()
-        self._running: set[subprocess.Popen[bytes]] = set()
+        self._runners: set[Runner] = set()
+        self._idle: list[Runner] = []
         self._stopped = False
+        weakref.finalize(self, _close, self._runners)
 
     def __call__(self, **params: object) -> float | tuple[float, float]:
         """The last number that the program prints on stdout; `ProgramFailed` if it gives none.
@@ -192,99 +184,75 @@ class Program:
         """
         command = self.template.fill(params)
         try:
-            # Files, not pipes: a helper that outlives the program must not keep us waiting.
-            with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-                return self._value(command, out, err)
+            return self._value(self._run(command))
         except ProgramFailed as error:
             error.command = tuple(command)
             raise
-
-    def _value(
-        self, command: list[str], out: IO[bytes], err: IO[bytes]
-    ) -> float | tuple[float, float]:
-        process = self._start(command, out, err)
-        try:
-            end = self._wait(process)
-        except BaseException:  # Ctrl-C among others: nothing of ours is left behind
-            _end([process])
-            raise
-        finally:
-            with self._lock:
-                self._running.discard(process)
-        if self._stopped:
-            raise ProgramFailed("stopped before it was done")
-        if end.late:
-            raise ProgramFailed(f"timed out after {self.timeout:g} s")
-        if end.code != 0:
-            raise ProgramFailed(f"{_ending(end.code)}{_last_words(err, out)}")
-        return last_pair(_tail(out)) if self.std else last_number(_tail(out))
 
     def stop(self) -> None:
         """End all that is running, and start nothing more."""
         with self._lock:
             self._stopped = True
-            running = list(self._running)
-        _end(running)
+        _close(self._runners)
 
-    def _start(self, command: list[str], out: IO[bytes], err: IO[bytes]) -> subprocess.Popen[bytes]:
+    def _value(self, end: End) -> float | tuple[float, float]:
+        if end.late:
+            raise ProgramFailed(f"timed out after {self.timeout:g} s")
+        if end.code != 0:
+            raise ProgramFailed(f"{_ending(end.code)}{_last_words(end)}")
+        text = _text(end.out)
+        return last_pair(text) if self.std else last_number(text)
+
+    def _run(self, command: list[str]) -> End:
+        """Run a program to its end."""
+        runner = self._take()
+        reusable = False
+        try:
+            end = runner.run(command, self.timeout)
+            reusable = end is not None and not end.left
+        except CouldNotStart as error:
+            reusable = True
+            raise ProgramFailed(f"could not be started: {error}") from error
+        finally:  # Ctrl-C among others: nothing of ours is left behind
+            self._give(runner, reusable)
+        if self._stopped:
+            raise ProgramFailed("stopped before it was done")
+        if end is None:
+            raise ProgramFailed("ended from outside, with the process that ran it")
+        return end
+
+    def _take(self) -> Runner:
+        """A runner that is free, or a new one."""
         with self._lock:
             if self._stopped:
                 raise ProgramFailed("stopped before it began")
+            if self._idle:
+                return self._idle.pop()
             try:
-                process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=err,
-                    start_new_session=True,  # a group of its own, which can be ended as a whole
-                )
-            except (OSError, ValueError) as error:
+                runner = new_runner()
+            except CouldNotStart as error:
                 raise ProgramFailed(f"could not be started: {error}") from error
-            self._running.add(process)
-            return process
+            self._runners.add(runner)
+            return runner
 
-    def _wait(self, process: subprocess.Popen[bytes]) -> _End:
-        """Wait for the program, and end it if it takes too long."""
-        if self.timeout is None:
-            return _End(process.wait(), late=False)
-        late = threading.Event()
-
-        def out_of_time() -> None:
-            late.set()
-            _end([process])
-
-        # A timer, because waiting with a timeout polls, and makes quick programs slow.
-        timer = threading.Timer(self.timeout, out_of_time)
-        timer.daemon = True
-        timer.start()
-        try:
-            code = process.wait()
-        finally:
-            timer.cancel()
-        if late.is_set():
-            timer.join()
-        return _End(code, late.is_set())
+    def _give(self, runner: Runner, reusable: bool) -> None:
+        """Keep a runner for the next program, or end it with all that it still runs."""
+        with self._lock:
+            if reusable and not self._stopped:
+                self._idle.append(runner)
+                return
+        _close({runner})
+        with self._lock:
+            self._runners.discard(runner)
 
 
-def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    """End programs with all that they started: ask first, then insist."""
-    for process in processes:
-        _signal(process, signal.SIGTERM)
-    deadline = time.monotonic() + GRACE
-    for process in processes:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(max(0.0, deadline - time.monotonic()))
-    for process in processes:
-        _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))
-        process.wait()
-
-
-def _signal(process: subprocess.Popen[bytes], number: int) -> None:
-    with contextlib.suppress(OSError):  # it may have ended by itself
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, number)
-        else:
-            process.send_signal(number)
+def _close(runners: Collection[Runner]) -> None:
+    """End runners with all that they run."""
+    closing = list(runners)
+    for runner in closing:
+        runner.close()
+    for runner in closing:
+        runner.wait()
 
 
 # -- what it printed -------------------------------------------------------------------------------
@@ -327,10 +295,12 @@ def _numbers(text: str) -> list[str]:
     return numbers
 
 
-def _tail(stream: IO[bytes]) -> str:
-    size = stream.seek(0, os.SEEK_END)
-    stream.seek(max(0, size - TAIL))
-    return _COLOURS.sub("", stream.read(TAIL).decode("utf-8", "replace"))
+def _text(output: Output) -> str:
+    """What a program printed last, without colours."""
+    text = output.content.decode("utf-8", "replace").replace("\N{MINUS SIGN}", "-")
+    if output.cut and (match := _NUMBER.match(text)):
+        text = f"…{text[match.end() :]}"  # its beginning may have been thrown away
+    return _COLOURS.sub("", text)
 
 
 def _last_line(text: str) -> str:
@@ -341,8 +311,8 @@ def _last_line(text: str) -> str:
     return repr(line if len(line) <= QUOTED else line[:QUOTED] + "…")
 
 
-def _last_words(err: IO[bytes], out: IO[bytes]) -> str:
-    line = _last_line(_tail(err)) or _last_line(_tail(out))
+def _last_words(end: End) -> str:
+    line = _last_line(_text(end.err)) or _last_line(_text(end.out))
     return f": {line}" if line else ""
 
 

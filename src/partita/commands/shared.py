@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from partita._text import printable_lines
 from partita.errors import InvalidInput, PartitaError
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def guarded(
 
 def say(message: str, code: int = 0) -> int:
     """Write a message to stderr, and return an exit code."""
-    sys.stderr.write(f"partita: {message}\n")
+    sys.stderr.write(f"partita: {printable_lines(message)}\n")
     return code
 
 

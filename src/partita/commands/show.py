@@ -8,7 +8,7 @@ import math
 import sys
 from typing import Any
 
-from partita._text import bounded, params_text
+from partita._text import bounded, params_text, printable, printable_lines
 from partita.errors import InvalidInput
 
 from .shared import add_study_command, guarded, opened, read_plot, say
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     with opened(options) as study:
         shown = summary(study)
         text = json.dumps(shown, indent=2, ensure_ascii=False) + "\n"
-        sys.stdout.write(text if options.json else _as_text(shown))
+        sys.stdout.write(printable_lines(text if options.json else _as_text(shown)))
         sys.stdout.flush()
         if plot is not None:
             if not shown["evaluations"]:
@@ -57,14 +57,11 @@ def _as_text(shown: dict[str, Any]) -> str:
     ]
     if shown["params"] is None:
         return "\n".join([*lines, "", "nothing has been told yet", ""])
-    lines += ["", "recommended", f"  {params_text(shown['params'])}", f"  value {_value(shown)}"]
+    lines += ["", "recommended", f"  {_params(shown)}", f"  value {_value(shown)}"]
     if shown["certificate"] is not None:
         lines.append(f"  certificate {shown['certificate']:.4g}: nowhere is it better by more")
     lines += ["", "best candidates (posterior mean, bounds, evaluations)"]
-    lines += [
-        f"  {_value(row)}, {row['evaluations']} ×: {params_text(row['params'])}"
-        for row in shown["best"]
-    ]
+    lines += [f"  {_value(row)}, {row['evaluations']} ×: {_params(row)}" for row in shown["best"]]
     lines += ["", "progress (evaluations, value at the best point, certificate)"]
     for row in shown["progress"][-STEPS:]:
         bound = row["certificate"]
@@ -86,6 +83,11 @@ def _noise(shown: dict[str, Any]) -> list[str]:
     least, greatest = known["least"], known["greatest"]
     size = f"{least:.4g}" if least == greatest else f"{least:.4g} to {greatest:.4g}"
     return [f"noise known of {known['values']:,} of them: standard deviation {size}"]
+
+
+def _params(row: dict[str, Any]) -> str:
+    """Parameters on one line, whatever a choice holds."""
+    return printable(params_text(row["params"]))
 
 
 def _value(row: dict[str, Any]) -> str:

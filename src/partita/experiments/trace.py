@@ -57,7 +57,7 @@ class Trace:
         Time of the step's ask and tell.
     sampled : (s,) int32
         Steps, counted from 1, after which the following two were read.
-    cells : (s,) int32
+    cells : (s,) float64
         Cells in the cover; 0 for a policy that has none.
     information_gain : (s,) float64
         Σ_A γ_A over the cover.
@@ -74,7 +74,7 @@ class Trace:
     choices: SmallInts
     seconds: SmallFloats
     sampled: SmallInts
-    cells: SmallInts
+    cells: FloatArray
     information_gain: FloatArray
     setup_seconds: float
     simple_regret: float
@@ -179,7 +179,7 @@ def _play(task: Task, problem: Problem, limit: int | None = None) -> Trace:
         choices=choices,
         seconds=seconds,
         sampled=sampled,
-        cells=np.array([look.cells for look in looks], np.int32),
+        cells=np.array([look.cells for look in looks], np.float64),
         information_gain=np.array([look.information_gain for look in looks]),
         setup_seconds=setup_seconds,
         simple_regret=problem.best - recommended,
@@ -229,8 +229,7 @@ class _Look(NamedTuple):
 def _look(policy: Policy) -> _Look:
     if not isinstance(policy, UCBPolicy):
         return _Look(0, 0.0)
-    cover = policy.cover
-    return _Look(len(cover), math.fsum(cell.information_gain for cell in cover))
+    return _Look(policy.cells, policy.information_gain)
 
 
 @cache

@@ -13,7 +13,7 @@ from partita.optimize.evaluate import Function
 from partita.optimize.loop import Callback, Evaluation
 from partita.optimize.result import Result
 
-from .run import DELTA, SEED, Catch, Problem, StudyLike, limits_of, optimise, workers_of
+from .run import CATCH, DELTA, SEED, Catch, Problem, StudyLike, limits_of, optimise, workers_of
 
 __all__ = ["Evaluation", "maximize", "minimize"]
 
@@ -38,7 +38,7 @@ def maximize(
     in_flight: int | None = None,
     batch: int = 1,
     progress: bool | None = None,
-    catch: Catch = Exception,
+    catch: Catch = CATCH,
     study: StudyLike = None,
 ) -> Result:
     """Maximise a noisy function.
@@ -89,8 +89,9 @@ def maximize(
     progress
         Whether to show a progress bar on stderr; only on a terminal if not given.
     catch
-        Errors of f that count as a failed evaluation; others end the run and are raised. `()` to
-        see the first of them.
+        Errors of f that count as a failed evaluation; others end the run and are raised. Those are
+        all errors, and `sys.exit()`, if not given. `Exception` lets `sys.exit()` end the program;
+        `()` shows the first error of all. Ctrl-C ends the run in any case.
     study
         A file such as "tune.db", or an open `Study`, that keeps the run: killed or ended, the same
         call resumes it. `n_evals` then counts all values of the study, so a larger one goes on.
@@ -153,7 +154,7 @@ def minimize(
     in_flight: int | None = None,
     batch: int = 1,
     progress: bool | None = None,
-    catch: Catch = Exception,
+    catch: Catch = CATCH,
     study: StudyLike = None,
 ) -> Result:
     """Minimise a noisy function: see `maximize`, which this mirrors."""

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 ROUNDING = 1e-9
 #: Defaults of `maximize`: who gives these may as well have given nothing.
 SEED, DELTA = 0, 0.1
+#: Errors that count as failed evaluations: a function that calls sys.exit() has failed as well.
+CATCH = (Exception, SystemExit)
 #: A study that keeps the run: open, by the name of its file, or none.
 StudyLike = Union["Study", str, PathLike[str], None]
 Catch = type[BaseException] | tuple[type[BaseException], ...]

@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from partita._compiled import compiled
 
 #: A posterior variance may fall this far below zero by rounding; anything lower is an error.
 VARIANCE_TOLERANCE = 1e-9
@@ -19,7 +20,7 @@ VARIANCE_TOLERANCE = 1e-9
 LOST = -1.0
 
 
-@njit(cache=True)
+@compiled
 def _matern_of(squared, form):
     """Matérn kernel at a squared distance over lengthscales; `form` 0, 1, 2: ν = 1/2, 3/2, 5/2."""
     if form == 0:
@@ -31,7 +32,7 @@ def _matern_of(squared, form):
     return (1.0 + z + z * z / 3.0) * math.exp(-z)
 
 
-@njit(cache=True)
+@compiled
 def matern(left, right, form):
     """Matérn kernel between rows (n, d) and (m, d), both divided by the lengthscales.
 
@@ -50,7 +51,7 @@ def matern(left, right, form):
     return out
 
 
-@njit(cache=True)
+@compiled
 def matern_among(points, form):
     """Matérn kernel (n, n) among rows (n, d) divided by the lengthscales; `form` as in `matern`."""
     n, d = points.shape
@@ -65,7 +66,7 @@ def matern_among(points, form):
     return out
 
 
-@njit(cache=True)
+@compiled
 def matern_slopes(squares, weights, form):
     """Matérn kernel (n, n) from squared differences (d, n, n) and 1/ℓ² (d,), and its slope.
 
@@ -94,7 +95,7 @@ def matern_slopes(squares, weights, form):
     return kernel, slope
 
 
-@njit(cache=True)
+@compiled
 def likelihood_slopes(inverse, weights, square, slope, squares, counts):
     """Derivatives of half of log det A + wᵀAw/s by log ℓ_i (times ℓ_i²), and by τ, (d + 1,).
 
@@ -112,7 +113,7 @@ def likelihood_slopes(inverse, weights, square, slope, squares, counts):
     return out
 
 
-@njit(cache=True)
+@compiled
 def gaussian_sums(points, centres, first, second, width):
     """Sums of `first` and of `second` (P,) around points (n, d), (2, n).
 
@@ -133,7 +134,7 @@ def gaussian_sums(points, centres, first, second, width):
     return out
 
 
-@njit(cache=True)
+@compiled
 def observe_rows(rows, used, mean, variance, column, j, value, noise):
     """Condition on a value at candidate j, remembering one more row of V = L⁻¹K.
 
@@ -156,7 +157,7 @@ def observe_rows(rows, used, mean, variance, column, j, value, noise):
         variance[i] = max(variance[i] - scaled * scaled, 0.0)
 
 
-@njit(cache=True)
+@compiled
 def shrink(cov, std, j, noise):
     """Lower the covariance by one play of candidate j with noise variance `noise`; refresh `std`.
 
@@ -183,7 +184,7 @@ def shrink(cov, std, j, noise):
     return LOST if lost else 0.5 * math.log1p(variance / noise)
 
 
-@njit(cache=True)
+@compiled
 def observe(mean, std, cov, j, value, noise):
     """Condition on one value at candidate j with noise variance `noise`: α over its plays.
 
@@ -195,7 +196,7 @@ def observe(mean, std, cov, j, value, noise):
     return shrink(cov, std, j, noise)
 
 
-@njit(cache=True)
+@compiled
 def condition(mean, std, cov, where, values, noises):
     """Condition a prior on k values at candidates `where` (k,): the information gain, or LOST."""
     for i in range(cov.shape[0]):
@@ -209,7 +210,7 @@ def condition(mean, std, cov, where, values, noises):
     return total
 
 
-@njit(cache=True)
+@compiled
 def eliminate(work):
     """Factor the (k, k) matrix A at the left of `work` (k, n) in place, and solve for the rest.
 
@@ -240,7 +241,7 @@ def eliminate(work):
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def add_rows(total, rows, weights):
     """Add Σ_r weights[r]·rows[r] to `total` (m,), four rows at a time, in cached pieces."""
     count, m = weights.shape[0], total.shape[0]
@@ -259,7 +260,7 @@ def add_rows(total, rows, weights):
                 total[i] += a * first[i]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def add_gram_product(total, rows, vector):
     """Add rowsᵀ(rows·vector) to `total`, reading each row from memory once."""
     count, m = rows.shape

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from partita._state import Saved, State
 from partita._threads import one_thread
 from partita._types import FloatArray
 from partita.errors import NumericalError
@@ -60,6 +61,18 @@ class Fit:
     spread: FloatArray
     #: Whether the noise was given, so that amplitude and τ go together.
     tied: bool = False
+
+    def state(self) -> State:
+        """The fit as plain data."""
+        return {"best": self.best.state(), "spread": self.spread, "tied": bool(self.tied)}
+
+    @staticmethod
+    def restored(saved: Saved, dim: int) -> Fit:
+        """The fit that was saved."""
+        best = Settings.restored(saved.part("best"), dim)
+        limit = math.sqrt(1.0 / LEAST_CURVATURE) + 1e-6
+        spread = saved.floats("spread", (dim + 1, dim + 1), -limit, limit)
+        return Fit(best, spread, saved.flag("tied"))
 
     def draw(self, random: np.random.Generator, temperature: float) -> Settings:
         """Settings from their posterior, by Laplace's approximation; the mean is the best.

@@ -11,14 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from partita._checks import as_number, as_positive, as_rows
+from partita._state import Saved, State
 from partita._threads import one_thread
 from partita._types import FloatArray, IntArray
 from partita.errors import InvalidInput
 from partita.model.domains import Arms, Box, Grid
 from partita.model.kernels import Matern
 
-from .posterior import Prior, factorise
-from .rows import new_posterior
+from .posterior import DensePosterior, Prior, dense_state, factorise, restore_dense
+from .rows import RowPosterior, new_posterior
 
 
 class GainBounds(NamedTuple):
@@ -160,6 +161,30 @@ class GreedyGain:
         while len(lines) > 1 and _crossing(lines[-2], line) <= _crossing(lines[-2], lines[-1]):
             lines.pop()
         lines.append(line)
+
+    def state(self) -> State:
+        """The plays, their posterior and the lines, as plain data."""
+        posterior = self._posterior
+        return {
+            "counts": self._counts.copy(),
+            "lines": np.array(self._lines).reshape(-1, 2),
+            "dense": dense_state([posterior]) if isinstance(posterior, DensePosterior) else None,
+            "by_rows": posterior.state() if isinstance(posterior, RowPosterior) else None,
+        }
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from a saved state."""
+        self._counts = saved.wholes("counts", (len(self._prior),), 0, 2**40)
+        self._plays = int(self._counts.sum())
+        lines = saved.floats("lines", (None, 2), 0.0)
+        steeper = (np.diff(lines[:, 1]) < 0).all()
+        saved.require(len(lines) and steeper, "lines that become flatter")
+        self._lines = [(float(gain), float(added)) for gain, added in lines]
+        if isinstance(self._posterior, DensePosterior):
+            restore_dense(saved.part("dense"), [self._posterior], [len(self._prior)])
+            saved.require(not self._posterior.is_cold, "a covariance")
+        elif isinstance(self._posterior, RowPosterior):
+            self._posterior.restore(saved.part("by_rows"), self._prior)
 
     def _refit(self) -> None:
         played = np.flatnonzero(self._counts)

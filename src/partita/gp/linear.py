@@ -18,6 +18,7 @@ import math
 import numpy as np
 
 from partita._checks import as_number, point_text
+from partita._state import Saved, State
 from partita._types import FloatArray, IntArray
 from partita.errors import InvalidInput
 
@@ -32,6 +33,8 @@ VARIANCE_TOLERANCE = 1e-9
 SMALLEST_ALPHA = 1e-10
 #: Features must be at most this large, and at least its inverse, so that floats hold their squares.
 LARGEST_FEATURE = 1e50
+#: The arrays of a `LinearPosterior` that change; standard deviations follow from the variances.
+_ARRAYS = ("_gram", "_moment", "_cov", "_theta", "_variance", "mean")
 
 
 def check_intercept(intercept: object) -> float:
@@ -170,6 +173,25 @@ class LinearPosterior:
         self._variance = self.alpha * np.einsum("ij,ij->i", rows, rows)
         self.std = np.sqrt(self._variance)
         self._updates = 0
+
+    def state(self) -> State:
+        """The data and the fit, as plain data."""
+        arrays = {name: getattr(self, name).copy() for name in _ARRAYS}
+        return {**arrays, "updates": self._updates, "gain": float(self.gain)}
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from a saved state, of the same arms."""
+        for name in _ARRAYS:
+            setattr(self, name, saved.floats(name, getattr(self, name).shape))
+        even = np.allclose(self._gram, self._gram.T, 1e-9) and np.allclose(
+            self._cov, self._cov.T, 1e-6, 1e-9
+        )
+        saved.require(even and (np.diagonal(self._gram) >= 0).all(), "matrices of sums of squares")
+        most = -self._floor / VARIANCE_TOLERANCE
+        saved.require((self._variance >= 2.0 * self._floor).all(), "variances of 0 or more")
+        saved.require((self._variance <= 1.1 * most).all(), "variances below those of the prior")
+        self.std = np.sqrt(np.maximum(self._variance, 0.0))
+        self._updates, self.gain = saved.integer("updates"), saved.real("gain", -1e-6)
 
     def at(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation at any features (n, p), (n,) each."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from partita._state import Saved, State
 from partita._threads import one_thread
 from partita._types import FloatArray
 
@@ -45,6 +46,24 @@ class NoiseMap:
         """Ratios (n,) at points (n, d)."""
         observed, expected = self._around(points)
         return np.asarray(np.clip((PRIOR + observed) / (PRIOR + expected), LEAST, MOST))
+
+    def state(self) -> State:
+        """The map as plain data."""
+        return {
+            "points": self.points,
+            "observed": self.observed,
+            "expected": self.expected,
+            "width": float(self.width),
+        }
+
+    @staticmethod
+    def restored(saved: Saved, dim: int) -> NoiseMap:
+        """The map that was saved."""
+        points = saved.floats("points", (None, dim), 0.0, 1.0)
+        observed, expected = (
+            saved.floats(name, (len(points),), 0.0) for name in ("observed", "expected")
+        )
+        return NoiseMap(points, observed, expected, saved.real("width", 1e-3))
 
     def freedom(self) -> float:
         """Degrees of freedom: by how much the ratio of each point follows its own residual.

@@ -6,8 +6,11 @@ cannot.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+import numpy as np
+
+from partita._state import BadState, Saved, State, joined, lengths, wholes
 from partita._types import FloatArray
 
 from .posterior import Plan
@@ -16,17 +19,29 @@ from .posterior import Plan
 class Planner:
     """The plays pending at the candidates of one posterior, which knows told data only."""
 
-    __slots__ = ("_pending", "_plan", "_unplanned")
+    __slots__ = ("_done", "_order", "_pending", "_plan")
 
     def __init__(self) -> None:
         self._pending: dict[int, int] = {}
         self._plan: Plan | None = None
-        self._unplanned: list[int] = []
+        #: Plays in the order in which the plan has them, and how many of them it has.
+        self._order: list[int] = []
+        self._done = 0
 
     def add(self, j: int) -> None:
         """Add one pending play of candidate j."""
         self._pending[j] = self._pending.get(j, 0) + 1
-        self._unplanned.append(j)
+        self._order.append(j)
+
+    @property
+    def pending(self) -> dict[int, int]:
+        """How many plays of each candidate are pending."""
+        return self._pending
+
+    @property
+    def planned(self) -> bool:
+        """Whether there is a plan already, or one that was saved."""
+        return self._done > 0
 
     def remove(self, j: int) -> None:
         """Remove one pending play of candidate j."""
@@ -43,7 +58,8 @@ class Planner:
     def renew(self) -> None:
         """Plan afresh when next asked: the posterior has changed."""
         self._plan = None
-        self._unplanned.clear()
+        self._order.clear()
+        self._done = 0
 
     def std(self, told: FloatArray, plan: Callable[[], Plan]) -> FloatArray:
         """Standard deviations (m,) that count the pending plays; `told` (m,) do not.
@@ -54,8 +70,48 @@ class Planner:
             return told
         if self._plan is None:
             self._plan = plan()
-            self._unplanned = [j for j, plays in self._pending.items() for _ in range(plays)]
-        for j in self._unplanned:
+            if not self._done:  # else it was saved: it is made in the order that it had
+                self._order = [j for j, plays in self._pending.items() for _ in range(plays)]
+            self._done = 0
+        for j in self._order[self._done :]:
             self._plan.add(j)
-        self._unplanned.clear()
+        self._done = len(self._order)
         return self._plan.std
+
+
+def planners_state(planners: Sequence[Planner], posteriors: Sequence[object] = ()) -> State:
+    """The pending plays of several posteriors, in arrays for all of them.
+
+    Plans are made again, from covariances. Where one was given up since, the plan would be another
+    in its last bits, and nothing is saved: see `warm`.
+    """
+    for planner, posterior in zip(planners, posteriors, strict=False):
+        if planner.planned and getattr(posterior, "is_cold", False):
+            raise BadState("a plan by a covariance that was given up is not saved")
+    return {
+        "sizes": lengths(p._pending for p in planners),
+        "pending": joined([wholes(p._pending) for p in planners], np.int64),
+        "plays": joined([wholes(p._pending.values()) for p in planners], np.int64),
+        "orders": lengths(p._order for p in planners),
+        "order": joined([wholes(p._order) for p in planners], np.int64),
+        "done": wholes(p._done for p in planners),
+    }
+
+
+def restore_planners(saved: Saved, planners: Sequence[Planner], sizes: Sequence[int]) -> None:
+    """Put the pending plays of posteriors with `sizes` candidates into their saved state."""
+    number = len(planners)
+    pending = saved.cut("sizes", saved.wholes("pending", (None,)), number)
+    plays = saved.cut("sizes", saved.wholes("plays", (None,), 1), number)
+    orders = saved.cut("orders", saved.wholes("order", (None,)), number)
+    done = saved.wholes("done", (number,), 0, np.array([len(order) for order in orders])).tolist()
+    for i, planner in enumerate(planners):
+        counts = dict(zip(pending[i].tolist(), plays[i].tolist(), strict=True))
+        saved.require(len(counts) == len(pending[i]), "each candidate once")
+        saved.require(max(counts, default=-1) < sizes[i], "candidates that exist")
+        if done[i]:
+            ordered = np.unique(orders[i], return_counts=True)
+            known = dict(zip(*(part.tolist() for part in ordered), strict=True))
+            saved.require(known == counts, "an order of the pending plays")
+        planner._pending, planner._plan = counts, None
+        planner._order, planner._done = orders[i].tolist(), done[i]

@@ -16,6 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
+from partita._state import Saved, State, joined
 from partita._threads import one_thread
 from partita._types import FloatArray, IntArray
 from partita.errors import NumericalError
@@ -27,6 +28,8 @@ from . import _loops
 FACTOR_FROM = 256
 #: Rank-one updates before a dense posterior is computed afresh, so that rounding cannot pile up.
 REFRESH_AFTER = 4096
+#: How far a saved covariance of unit variance may lie outside [−1, 1], by rounding.
+ROUNDING = 1e-6
 
 
 def lost(what: str) -> NumericalError:
@@ -313,6 +316,35 @@ class DensePosterior:
     def cool(self) -> None:
         """Give up the covariance."""
         self.cov = None
+
+
+def dense_state(posteriors: list[DensePosterior]) -> State:
+    """The state of several posteriors, in arrays for all of them."""
+    return {
+        "mean": joined(p.mean for p in posteriors),
+        "std": joined(p.std for p in posteriors),
+        "gain": np.array([p.gain for p in posteriors], dtype=float),
+        "updates": np.array([p._updates for p in posteriors], dtype=np.int64),
+        "warm": np.array([p.cov is not None for p in posteriors], dtype=bool),
+        "cov": joined(p.cov for p in posteriors if p.cov is not None),
+    }
+
+
+def restore_dense(saved: Saved, posteriors: list[DensePosterior], sizes: list[int]) -> None:
+    """Put posteriors of `sizes` candidates into their saved state."""
+    number, ends, top = len(posteriors), np.cumsum(sizes)[:-1], 1.0 + ROUNDING
+    warm = saved.flags("warm", (number,))
+    squares = np.cumsum([m * m for m, kept in zip(sizes, warm.tolist(), strict=True) if kept])
+    mean = np.split(saved.floats("mean", (sum(sizes),)), ends)
+    std = np.split(saved.floats("std", (sum(sizes),), 0.0, top), ends)
+    gain = saved.floats("gain", (number,), -ROUNDING).tolist()
+    updates = saved.wholes("updates", (number,)).tolist()
+    cov = saved.floats("cov", (int(squares[-1]) if len(squares) else 0,), -top, top)
+    covs = iter(np.split(cov, squares[:-1]))
+    for i, (posterior, m) in enumerate(zip(posteriors, sizes, strict=True)):
+        posterior.mean, posterior.std = mean[i].copy(), std[i].copy()
+        posterior.gain, posterior._updates = gain[i], updates[i]
+        posterior.cov = next(covs).reshape(m, m).copy() if warm[i] else None
 
 
 class _DensePlan:

@@ -16,10 +16,20 @@ from typing import Protocol
 
 import numpy as np
 
+from partita._state import Saved, State, joined
 from partita._types import FloatArray, IntArray
 
 from . import _loops
-from .posterior import DensePosterior, Plan, Posterior, Prior, deviation, factorise, unit_kernel
+from .posterior import (
+    ROUNDING,
+    DensePosterior,
+    Plan,
+    Posterior,
+    Prior,
+    deviation,
+    factorise,
+    unit_kernel,
+)
 
 #: Above this many candidates no full covariance is kept.
 DENSE_LIMIT = 4000
@@ -52,6 +62,14 @@ class Memory(Protocol):
 
     def combine(self, weights: FloatArray) -> FloatArray:
         """Posterior mean (m,) from L⁻¹ȳ (k,)."""
+        ...
+
+    def state(self) -> State:
+        """What is remembered, as plain data."""
+        ...
+
+    def restore(self, saved: Saved) -> None:
+        """Remember what was saved."""
         ...
 
 
@@ -122,6 +140,18 @@ class Rows:
         for b, (block, used) in enumerate(self._filled()):
             _loops.add_rows(mean, block, weights[b * BLOCK_ROWS : b * BLOCK_ROWS + used])
         return mean
+
+    def state(self) -> State:
+        """V, (k, m)."""
+        blocks = [block[:used] for block, used in self._filled()]
+        return {"rows": np.concatenate([np.empty((0, len(self._prior))), *blocks])}
+
+    def restore(self, saved: Saved) -> None:
+        """Cut V into blocks again."""
+        rows = saved.floats("rows", (None, len(self._prior)), -1.0 - ROUNDING, 1.0 + ROUNDING)
+        starts = range(0, len(rows), BLOCK_ROWS)
+        self._blocks = [_with_spare_rows(rows[s : s + BLOCK_ROWS].copy()) for s in starts]
+        self._count = len(rows)
 
 
 class InverseFactor:
@@ -226,6 +256,19 @@ class InverseFactor:
             spread[: i + 1] += weights[i] * block[: i + 1]
         return self._convolve(spread)
 
+    def state(self) -> State:
+        """L⁻¹ by its blocks, and which candidates were observed."""
+        return {"data": self._data[: self._count].copy(), "blocks": joined(self._blocks)}
+
+    def restore(self, saved: Saved) -> None:
+        """Cut L⁻¹ into blocks again."""
+        self._data = saved.wholes("data", (None,), 0, len(self._prior) - 1)
+        self._count = len(self._data)
+        columns = [BLOCK_ROWS * (b + 1) for b in range(-(-self._count // BLOCK_ROWS))]
+        flat = saved.floats("blocks", (BLOCK_ROWS * sum(columns),))
+        pieces = np.split(flat, BLOCK_ROWS * np.cumsum(columns)[:-1]) if columns else []
+        self._blocks = [p.reshape(BLOCK_ROWS, -1).copy() for p in pieces]
+
 
 def _with_spare_rows(block: FloatArray) -> FloatArray:
     if len(block) == BLOCK_ROWS:
@@ -305,6 +348,24 @@ class RowPosterior:
 
     def cool(self) -> None:
         """Nothing to give up."""
+
+    def state(self) -> State:
+        """Moments and memory, as plain data."""
+        return {
+            "mean": self.mean,
+            "variance": self.variance,
+            "gain": float(self.gain),
+            "memory": self._memory.state(),
+        }
+
+    def restore(self, saved: Saved, prior: Prior) -> None:
+        """Go on from a saved state, of candidates whose prior is given."""
+        self._prior = prior
+        self._memory = Rows(prior) if self._shape is None else InverseFactor(prior, self._shape)
+        self.mean = saved.floats("mean", (len(prior),))
+        self.variance = saved.floats("variance", (len(prior),), -ROUNDING, 1.0 + ROUNDING)
+        self.std, self.gain = deviation(self.variance), saved.real("gain", -ROUNDING)
+        self._memory.restore(saved.part("memory"))
 
 
 class _RowPlan:

@@ -8,10 +8,11 @@ from typing import TypeVar
 
 import numpy as np
 
+from partita._state import Saved, State
 from partita._types import FloatArray
 
 from .data import Data
-from .shapes import IDENTITY, Shape, frame_of
+from .shapes import IDENTITY, SMALLEST, Shape, frame_of
 
 Number = TypeVar("Number", float, FloatArray)
 
@@ -42,6 +43,29 @@ class Settings:
     def noise_std(self) -> float:
         """Standard deviation of the noise of shaped values."""
         return self.amplitude * math.sqrt(self.noise)
+
+    def state(self) -> State:
+        """The settings as plain data."""
+        return {
+            "scales": np.array(self.scales, dtype=float),
+            "noise": float(self.noise),
+            "form": int(self.form),
+            "mean": float(self.mean),
+            "amplitude": float(self.amplitude),
+            "shape": self.shape.state(),
+        }
+
+    @staticmethod
+    def restored(saved: Saved, dim: int) -> Settings:
+        """The settings that were saved."""
+        return Settings(
+            saved.floats("scales", (dim,), 1e-50, 1e50),
+            saved.real("noise", 0.1 * LEAST_NOISE, 1e3 * MOST_NOISE),
+            saved.integer("form", 1, 2),
+            saved.real("mean"),
+            saved.real("amplitude", SMALLEST),
+            Shape.restored(saved.part("shape")),
+        )
 
     def in_units(self, value: Number) -> Number:
         """A value, or values, in amplitudes from the mean, in the units of what was told."""

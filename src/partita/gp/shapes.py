@@ -12,11 +12,13 @@ modelled at a point with many values is the shape of E[y], not the mean of shape
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
+from partita._state import Saved, State
 from partita._types import FloatArray
 
 from .data import Data
@@ -27,8 +29,12 @@ Number = TypeVar("Number", float, FloatArray)
 FARTHEST = 300.0
 #: Noise that counts in the correction for curvature, at most: a variance in shaped units.
 MOST_CORRECTED = 4.0
+#: The largest number, and the largest whose square is one.
+LARGEST, SQUARED = sys.float_info.max, 1e154
 #: The part of a value that rounding may change.
 ROUNDING = 1e-12
+#: No saved size of a shape is smaller, nor an amplitude: their squares must not vanish.
+SMALLEST = 0.9e-150
 
 
 @dataclass(frozen=True)
@@ -43,11 +49,20 @@ class Shape:
         """Whether values stay as they are."""
         return math.isinf(self.size)
 
+    def state(self) -> State:
+        """The shape as plain data."""
+        return {"centre": float(self.centre), "size": float(self.size)}
+
+    @staticmethod
+    def restored(saved: Saved) -> Shape:
+        """The shape that was saved."""
+        return Shape(saved.real("centre"), saved.real("size", SMALLEST, math.inf))
+
     def forward(self, values: Number) -> Number:
         """Shaped values."""
         if self.identity:
             return values
-        return _like(values, np.arcsinh((values - self.centre) / self.size))
+        return _like(values, np.arcsinh(self._away(values, LARGEST)))
 
     def inverse(self, shaped: Number) -> Number:
         """Values, given shaped ones."""
@@ -61,8 +76,16 @@ class Shape:
         """Derivative of the shaped values by the values."""
         if self.identity:
             return _like(values, np.ones_like(values))
-        away = (values - self.centre) / self.size
+        away = self._away(values, SQUARED)
         return _like(values, 1.0 / (self.size * np.sqrt(1.0 + away * away)))
+
+    def _away(self, values: Number, most: float) -> Any:
+        """Distances of values from the centre in sizes, at most `most` of them, which may be many.
+
+        A value of 1e150 is as many as no float can hold, if the others are tiny.
+        """
+        with np.errstate(over="ignore"):
+            return np.clip(np.divide(values - self.centre, self.size), -most, most)
 
     def data(self, raw: Data, noise: float = 0.0) -> Data:
         """Data of values as data of shaped values, to first order in the noise of the means.

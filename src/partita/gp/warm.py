@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
+
+from partita._state import Saved
 
 from .posterior import Posterior
 
@@ -38,6 +41,21 @@ class WarmCovariances:
         """Give up the covariance of a posterior."""
         posterior.cool()
         self.note(posterior)
+
+    def order(self, posteriors: Sequence[Posterior]) -> list[int]:
+        """Numbers of the posteriors that keep a covariance, the longest unused first."""
+        numbers = {posterior: i for i, posterior in enumerate(posteriors)}
+        return [numbers[posterior] for posterior in self._sizes]
+
+    def restore(self, saved: Saved, name: str, posteriors: Sequence[Posterior]) -> None:
+        """Keep covariances in a saved order, the field `name`."""
+        warm = [i for i, posterior in enumerate(posteriors) if posterior.kept_numbers]
+        order = saved.numbers(name, len(posteriors))
+        saved.require(sorted(order) == warm, f"{name} names each covariance once")
+        self._sizes.clear()
+        self._numbers = 0
+        for i in order:
+            self.note(posteriors[i])
 
     def trim(self) -> None:
         """Give up covariances, the longest unused first, until the others fit."""

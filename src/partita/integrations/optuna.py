@@ -6,9 +6,8 @@ import logging
 import os
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -39,6 +38,7 @@ from ._optuna_space import (
 )
 from ._optuna_trials import Ended, TrialReader
 
+T = TypeVar("T")
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -139,8 +139,7 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         _check_single(study)
         if self._given is not None:
             return dict(self._given)
-        with self._up_to(study, trial.number):
-            return dict(self._inferred)
+        return self._up_to(study, trial.number, None, lambda: dict(self._inferred))
 
     def sample_relative(self, study: Any, trial: Any, search_space: SearchSpace) -> dict[str, Any]:
         """Values of all parameters in the search space, chosen together."""
@@ -149,17 +148,19 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
             search_space = playable(search_space)
         if not search_space:
             return {}
-        with self._up_to(study, trial.number, search_space):
-            model, reader = self._model, self._reader
-            assert model is not None
-            assert reader is not None
-            point = model.propose(trial.number)
-            if point is None:
-                return {}
-            reader.started(trial.number)
-            if self._store:
-                study._storage.set_trial_system_attr(trial._trial_id, PROPOSAL, point)
-            return model.translation.external(point)
+        return self._up_to(study, trial.number, search_space, lambda: self._proposed(study, trial))
+
+    def _proposed(self, study: Any, trial: Any) -> dict[str, Any]:
+        model, reader = self._model, self._reader
+        assert model is not None
+        assert reader is not None
+        point = model.propose(trial.number)
+        if point is None:
+            return {}
+        reader.started(trial.number)
+        if self._store:
+            study._storage.set_trial_system_attr(trial._trial_id, PROPOSAL, point)
+        return model.translation.external(point)
 
     def sample_independent(
         self, study: Any, trial: Any, param_name: str, param_distribution: Any
@@ -225,54 +226,63 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
             `params`, and the objective's `mean`, `lower` and `upper` bound there. Parameters that
             are not in the search space have the values of the best trial with the others.
         """
-        with self._latest(study) as model:
-            best = model.recommend()
+        best = self._latest(study, Model.recommend)
         return best._replace(params=completed(study, best.params))
 
     def certificate(self, study: Any) -> float:
         """How much better than the recommended parameters any others can still be."""
-        with self._latest(study) as model:
-            return model.optimizer.certificate()
+        return self._latest(study, lambda model: model.optimizer.certificate())
 
-    @contextmanager
-    def _latest(self, study: Any) -> Iterator[Model]:
+    def _latest(self, study: Any, question: Callable[[Model], T]) -> T:
+        """The answer of a model that knows all trials."""
         _check_single(study)
         number = study._storage.get_n_trials(study._study_id)
-        with self._up_to(study, number):
-            self._read(number, all_running=True)
+        self._up_to(study, number, None, lambda: self._read(number, all_running=True))
         space = self._inferred if self._given is None else self._given
         if not space:
             raise InvalidInput(
                 "the study has no parameters that vary and that all its finished trials share: run "
                 "some trials, or give the sampler a search_space"
             )
-        with self._up_to(study, number, space):
+
+        def asked() -> T:
             assert self._model is not None
-            yield self._model
+            return question(self._model)
+
+        return self._up_to(study, number, space, asked)
 
     # -- keeping up -----------------------------------------------------------------------------
 
-    @contextmanager
     def _up_to(
-        self, study: Any, number: int, search_space: SearchSpace | None = None
-    ) -> Iterator[None]:
-        """With the trials of a study before this one taken in, and the lock held.
+        self, study: Any, number: int, search_space: SearchSpace | None, work: Callable[[], T]
+    ) -> T:
+        """What `work` returns, with all trials of a study before this one taken in, and the lock.
 
-        If a search space is given, the model is one of it.
+        If a search space is given, the model is one of it. Should Ctrl-C come meanwhile, all is
+        read again: the lock is free then, as it would not always be with a context manager here.
         """
         if os.getpid() != self._process:  # a forked copy would propose what its parent does
             self._begin()
         with self._lock:
-            if not self._is_of(study):
+            try:
+                self._prepare(study, number, search_space)
+                return work()
+            except Exception:
+                raise
+            except BaseException:
                 self._forget()
-                self._reader = TrialReader(study._storage, study._study_id)
-            if search_space is not None and not self._plays(search_space):
-                self._model = self._new_model(study, number, search_space)
-                self._reader = TrialReader(study._storage, study._study_id)
-                self._read_for = None
-            if number != self._read_for:
-                self._read(number)
-            yield
+                raise
+
+    def _prepare(self, study: Any, number: int, search_space: SearchSpace | None) -> None:
+        if not self._is_of(study):
+            self._forget()
+            self._reader = TrialReader(study._storage, study._study_id)
+        if search_space is not None and not self._plays(search_space):
+            self._model = self._new_model(study, number, search_space)
+            self._reader = TrialReader(study._storage, study._study_id)
+            self._read_for = None
+        if number != self._read_for:
+            self._read(number)
 
     def _read(self, number: int, all_running: bool = False) -> None:
         assert self._reader is not None

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from partita._text import message_of
+
 from .values import Observation, as_observation
 
 #: The user's function: of an array, or of keywords.
@@ -17,11 +19,15 @@ Function = Callable[..., Any]
 
 
 class Outcome(NamedTuple):
-    """A value, with the standard deviation of its noise if that is known, or why there is none."""
+    """A value, with the standard deviation of its noise if that is known, or why there is none.
+
+    `trial` is the number of the trial if it was evaluated by an executor.
+    """
 
     value: float
     error: BaseException | None = None
     std: float | None = None
+    trial: int | None = None
 
 
 def evaluate(f: Function, params: Any) -> Observation:
@@ -31,10 +37,15 @@ def evaluate(f: Function, params: Any) -> Observation:
 
 
 def outcome_of(f: Function, params: Any) -> Outcome:
-    """How an evaluation ends, whatever the user's function raises."""
+    """How an evaluation ends, whatever the user's function raises, `sys.exit()` included.
+
+    Only Ctrl-C is let through: it is meant for the run.
+    """
     try:
         seen = evaluate(f, params)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         return Outcome(math.nan, error)
     return Outcome(seen.value, std=seen.std)
 
@@ -47,23 +58,27 @@ def evaluate_all(f: Function, tasks: Sequence[tuple[int, Any]]) -> list[Outcome]
     rather than raised, so that one failure of a batch does not lose the others.
     """
     outcomes = []
-    for _, params in tasks:
-        outcome = outcome_of(f, params)
-        if isinstance(outcome.error, Exception):
+    for number, params in tasks:
+        outcome = outcome_of(f, params)._replace(trial=number)
+        if outcome.error is not None:
             outcome = outcome._replace(error=_portable(outcome.error))
         outcomes.append(outcome)
     return outcomes
 
 
-def _portable(error: Exception) -> Exception:
+def _portable(error: BaseException) -> BaseException:
     """The error itself if it survives pickling, else one that says the same.
 
     An error that cannot be rebuilt in the caller would take a whole process pool down.
     """
-    told = "".join(traceback.format_exception(error))
+    try:
+        told = "".join(traceback.format_exception(error)).rstrip()
+    except Exception:  # whatever the error's own methods raise
+        told = type(error).__qualname__
     try:
         pickle.loads(pickle.dumps(error))
-    except Exception:  # whatever the error's own pickling raises
-        error = RuntimeError(f"{type(error).__qualname__}: {error}")
-    error.add_note(f"In the worker:\n{told.rstrip()}")
+        error.add_note(f"In the worker:\n{told}")
+    except Exception:
+        error = RuntimeError(f"{type(error).__qualname__}: {message_of(error)}")
+        error.add_note(f"In the worker:\n{told}")
     return error

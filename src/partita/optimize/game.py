@@ -5,6 +5,7 @@ Policies maximise. Signs are turned round here, once; units in `Optimizer`.
 
 from __future__ import annotations
 
+import copy
 from contextlib import suppress
 
 import numpy as np
@@ -58,9 +59,7 @@ class Game:
     def add(self, unit: FloatArray, value: float, std: float | None = None) -> int:
         """Take in a value known from elsewhere, as a trial of its own."""
         self._learn(unit, value, std)
-        number = self.ledger.append(unit)
-        self.ledger.settle(number, FINISHED, value, std)
-        return number
+        return self.ledger.append(unit, FINISHED, value, std)
 
     @property
     def takes_std(self) -> bool:
@@ -87,6 +86,30 @@ class Game:
         self.policy.cancel(self.ledger.unit(number))
         optional.expect(self.policy, unit)
         self.ledger.move(number, unit)
+
+    def anew(self, policy: Policy) -> Game:
+        """The same trials for a fresh policy: it is told all values, and expects the pending."""
+        game = copy.copy(self)
+        game.policy = policy
+        game.ledger.recount()
+        for told in game.ledger.told():
+            game._learn_many(*told)
+        for unit in game.ledger.pending():
+            optional.expect(policy, unit)
+        return game
+
+    def _learn_many(self, units: FloatArray, values: FloatArray, stds: FloatArray | None) -> None:
+        """Tell the policy values (n,) at points (n, D), with the noise of all or of none."""
+        if isinstance(self.policy, Policy):
+            self.policy.tell(units, self._sign * values, std=stds)
+            return
+        noises = [None] * len(values) if stds is None else stds.tolist()
+        for unit, value, std in zip(units, values.tolist(), noises, strict=True):
+            self._learn(unit.copy(), value, std)
+
+    def certificate(self) -> float:
+        """How much better than the recommended point any other can be; infinite if not known."""
+        return optional.certificate(self.policy)
 
     def recommend(self) -> Recommendation:
         """The policy's answer, with mean and bounds in the user's direction."""

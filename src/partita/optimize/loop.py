@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from partita._text import message_of
 from partita.errors import EvaluationFailed, InvalidInput, Settled
 
 from .evaluate import Function, Outcome, outcome_of
@@ -320,13 +321,13 @@ def one_at_a_time(run: Run, f: Function) -> Stop:
 
 def error_text(error: BaseException) -> str:
     """An error in a line, without a full stop."""
-    text = " ".join(str(error).split()).rstrip(".")
+    text = " ".join(message_of(error).split()).rstrip(".")
     name = type(error).__name__
     return f"{name}: {text if len(text) <= 200 else text[:199] + '…'}" if text else name
 
 
 def _hint(error: BaseException) -> str:
-    text = f"{type(error).__name__} {error}".lower()
+    text = f"{type(error).__name__} {message_of(error)}".lower()
     if "pickle" in text:
         return (
             ". Processes need a function defined at the top of a module, not a lambda or one "

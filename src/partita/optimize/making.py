@@ -91,7 +91,6 @@ def make_policy(
     domain: Grid | Arms | Box | Mixed,
     policy: str | Callable[..., Any] | None,
     assumptions: Assumptions,
-    *,
     n_evals: int | None,
     seed: int,
 ) -> Policy:

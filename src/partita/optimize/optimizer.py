@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -9,8 +10,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from partita._checks import as_floats, check_choice, check_delta, check_horizon, check_seed
+from partita._locks import in_turn, is_under_way, new_lock, turn_of
 from partita._types import FloatArray, Prediction
-from partita.errors import InvalidInput, NotPending, Settled
+from partita.errors import HalfChanged, InvalidInput, NotPending, Settled
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
@@ -63,6 +65,11 @@ class Suggestion(NamedTuple):
 class Optimizer:
     """Chooses where to evaluate a noisy function next, in a space of any kinds of parameters.
 
+    Threads may share it: each call waits until those of other threads have returned. A call that
+    Ctrl-C cuts short has either happened, as `trials` shows, or not. If it was in the middle of a
+    change, the next call makes the policy anew from all values, which takes a moment; what it asks
+    for from then on may differ from what it would have asked for.
+
     Parameters
     ----------
     space
@@ -104,28 +111,35 @@ class Optimizer:
             n_evals = _check_evaluations(n_evals)
         self.space: Space = as_space(space, feasible)
         check_lengthscales(kernel, self.space)
-        made = make_policy(
+        assumptions = Assumptions(kernel, norm_bound, noise, check_delta(delta))
+        #: What the policy is made of; None if that could not be saved with the optimizer.
+        self._recipe: tuple[Any, ...] | None = (
             domain_of(self.space),
             policy,
-            Assumptions(kernel, norm_bound, noise, check_delta(delta)),
-            n_evals=n_evals,
-            seed=check_seed(seed),
+            assumptions,
+            n_evals,
+            check_seed(seed),
         )
         #: The policy and its trials at points of the unit cube, which a study plays on.
-        self.game = Game(made, self.space.dim, self.direction)
+        self.game = Game(make_policy(*self._recipe), self.space.dim, self.direction)
+        self._turn = _lock_of(self.game.policy)
+        #: The method that changes the policy, or did when it was cut short.
+        self._changed_by: str | None = None
 
     # -- asking and telling --------------------------------------------------------------------
 
     def ask(self) -> Trial:
         """The next trial. Ask again before telling and this one stays pending."""
-        return self.trial(self.game.ask())
+        with self._turn:
+            return self._trial(self._play("ask"))
 
     def expect(self, params: Any) -> Trial:
         """A trial at parameters that were chosen elsewhere and are being evaluated.
 
         It is pending until it is told or cancelled, like one that was asked for.
         """
-        return self.trial(self.game.expect(self.point_of(params, "expect")))
+        with self._turn:
+            return self._trial(self._play("expect", self.point_of(params, "expect")))
 
     def tell(self, trial: Trial | int, value: Any, std: float | None = None) -> None:
         """Report the value of a trial, given itself or its number.
@@ -133,35 +147,84 @@ class Optimizer:
         `std` is the standard deviation of this value's noise, if that is known: 0 means exact.
         Nothing changes when the call is refused.
         """
-        number = self.number_of(trial, "tell")
-        self.game.tell(number, as_value(value), self.std_of(std, "tell"))
+        with self._turn:
+            number = self.number_of(trial, "tell")
+            self._play("tell", number, as_value(value), self.std_of(std, "tell"))
 
     def cancel(self, trial: Trial | int) -> None:
         """Give up a trial, whose evaluation failed or was dropped. It counts as failed.
 
         The policy knows no more than before, and may ask for the same parameters again.
         """
-        self.game.cancel(self.number_of(trial, "cancel"))
+        with self._turn:
+            self._play("cancel", self.number_of(trial, "cancel"))
 
     def add(self, params: Any, value: Any, std: float | None = None) -> int:
         """Report a value known from elsewhere, at any time, and get the number of its trial.
 
         `std` is as for `tell`.
         """
-        told, noise = as_value(value), self.std_of(std, "add")
-        return self.game.add(self.point_of(params, "add"), told, noise)
+        with self._turn:
+            told, noise = as_value(value), self.std_of(std, "add")
+            number: int = self._play("add", self.point_of(params, "add"), told, noise)
+            return number
+
+    def _play(self, verb: str, *args: Any) -> Any:
+        """What a method of the game returns; the next call notices it if this one is cut short."""
+        if self._changed_by is not None:
+            self._mend(verb)
+        self._changed_by = verb
+        try:
+            result = getattr(self.game, verb)(*args)
+        except MemoryError:
+            raise
+        except Exception:  # refused, or failed as policies may; other errors come at any moment
+            self._changed_by = None
+            raise
+        self._changed_by = None
+        return result
+
+    @property
+    def torn(self) -> bool:
+        """Whether the policy was left half changed, so that it must be made anew."""
+        return self._changed_by is not None and not is_under_way(Optimizer._play, self)
+
+    def _mend(self, verb: str) -> None:
+        """Make the policy anew, from the ledger, after a call that was cut short."""
+        if is_under_way(Optimizer._play, self):
+            raise HalfChanged(
+                f"{verb}() was called from within another call of the same optimizer, whose policy "
+                "is in the middle of a change: `feasible` and objects given as values must not "
+                "use it"
+            )
+        if self._recipe is None:
+            raise HalfChanged(
+                f"{verb}(): an earlier call was interrupted in the middle of a change, and the "
+                "function that made the policy is not known any more, since the optimizer was "
+                "pickled. Make a new Optimizer, and add() the values that `trials` has"
+            )
+        policy = make_policy(*self._recipe)
+        if isinstance(policy, Policy):
+            policy._turn = self._turn  # others wait for this one
+        self.game = self.game.anew(policy)
+        self._changed_by = None
 
     # -- what runs and studies need besides ------------------------------------------------------
 
     #: Trials of killed runs that `ask` returns first: only a study has any.
     adopted: Sequence[Trial] = ()
 
+    @in_turn
     def hold(self, trial: Trial) -> None:
         """Keep a trial pending that is not evaluated any more; only a study has to note that."""
         self.number_of(trial, "hold")
 
+    @in_turn
     def trial(self, number: int) -> Trial:
         """The trial of a number, as `ask` or `expect` returned it."""
+        return self._trial(number)
+
+    def _trial(self, number: int) -> Trial:
         unit = self.game.ledger.unit(number)
         params = self.space.decode(unit)
         x = unit if self.space.named else params
@@ -225,7 +288,8 @@ class Optimizer:
 
     def recommend(self) -> Suggestion:
         """The best parameters by what is known, not by the luckiest value."""
-        unit, *bounds = self.game.recommend()
+        with self._turn:
+            unit, *bounds = self._play("recommend")
         params = self.space.decode(unit)
         return Suggestion(params, unit if self.space.named else params, *bounds)
 
@@ -234,7 +298,9 @@ class Optimizer:
 
         Infinite for a policy that cannot say, or before it can.
         """
-        return optional.certificate(self.policy)
+        with self._turn:
+            bound: float = self._play("certificate")
+            return bound
 
     def predict(self, params: Sequence[Any] | FloatArray) -> Prediction:
         """The posterior of the function at n points: mean, std, lower, upper, each (n,).
@@ -249,11 +315,15 @@ class Optimizer:
         if not self.space.named:
             params = as_floats(params, "params")
         rows = [self.space.encode(point) for point in params]
-        return self.game.predict(np.array(rows).reshape(len(rows), self.space.dim))
+        units = np.array(rows).reshape(len(rows), self.space.dim)
+        with self._turn:
+            posterior: Prediction = self._play("predict", units)
+            return posterior
 
     # -- the record ----------------------------------------------------------------------------
 
     @property
+    @in_turn
     def trials(self) -> Trials:
         """All trials so far: a sequence of records, with numbers, values and states as arrays."""
         return self.game.ledger.table(self.space)
@@ -261,17 +331,20 @@ class Optimizer:
     @property
     def n_told(self) -> int:
         """How many values have been told or added."""
-        return self.game.ledger.counts[FINISHED]
+        with self._turn:
+            return self.game.ledger.counts[FINISHED]
 
     @property
     def n_failed(self) -> int:
         """How many trials have been cancelled."""
-        return self.game.ledger.counts[FAILED]
+        with self._turn:
+            return self.game.ledger.counts[FAILED]
 
     @property
     def n_pending(self) -> int:
         """How many trials are neither told nor cancelled."""
-        return self.game.ledger.counts[PENDING]
+        with self._turn:
+            return self.game.ledger.counts[PENDING]
 
     @property
     def policy(self) -> Policy:
@@ -283,12 +356,46 @@ class Optimizer:
         """What stands behind the bounds, such as "proven" or "calibrated": see `Policy`."""
         return optional.guarantee(self.policy)
 
+    # -- as an object --------------------------------------------------------------------------
+
+    def _state(self) -> dict[str, Any]:
+        """All but the lock, at a moment when nothing is half changed."""
+        if self._changed_by is not None:
+            self._mend("copy")
+        return {k: v for k, v in self.__dict__.items() if k not in ("_turn", "_changed_by")}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Optimizer:
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        with self._turn:
+            made.__setstate__(copy.deepcopy(self._state(), memo))
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy: other threads may change what is pickled while it is written."""
+        with self._turn:
+            state = self._state()
+            recipe = state["_recipe"]
+            if recipe is not None and not isinstance(recipe[1], str | type | None):
+                state["_recipe"] = None  # a function is often one that cannot be pickled
+            return copy.deepcopy(state, {id(self.space): self.space})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({"_recipe": None, **state, "_changed_by": None})
+        self._turn = _lock_of(self.game.policy)
+
+    @in_turn
     def __repr__(self) -> str:
         return (
             f"Optimizer({self.space!r}, direction={self.direction!r}, "
             f"policy={type(self.policy).__name__}: {self.n_told} told, {self.n_pending} pending, "
             f"{self.n_failed} failed)"
         )
+
+
+def _lock_of(policy: Any) -> Any:
+    """The policy's own lock: who has one of the two never waits for the other."""
+    return turn_of(policy) if isinstance(policy, Policy) else new_lock()
 
 
 def _check_evaluations(n_evals: object) -> int:

@@ -7,11 +7,14 @@ up nobody.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import queue
 from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from partita.errors import InvalidInput
 
 from .evaluate import Function, Outcome, evaluate_all
 from .loop import Run, Stop
@@ -19,6 +22,8 @@ from .optimizer import Trial
 
 #: An executor is waited for in turns of this many seconds, between which the meter is drawn.
 TURN = 0.2
+#: The methods of a future that are used.
+FUTURE = ("add_done_callback", "cancel", "cancelled", "exception", "result")
 
 
 class Workers(NamedTuple):
@@ -32,59 +37,72 @@ class Workers(NamedTuple):
 class Task(NamedTuple):
     """Evaluations that an executor makes together, and whether it is their second try."""
 
+    future: Future[list[Outcome]]
     trials: Sequence[Trial]
-    again: bool = False
+    again: bool
 
 
 def in_parallel(run: Run, f: Function, workers: Workers) -> Stop:
     """Let an executor evaluate."""
-    tasks: dict[Future[list[Outcome]], Task] = {}
-    # Futures put themselves here when they end: one wait for any, whatever executor made them.
-    ended_tasks: queue.SimpleQueue[Future[list[Outcome]]] = queue.SimpleQueue()
+    tasks: dict[int, Task] = {}
+    # Tasks put their numbers here when they end: one wait for any, whatever executor made them.
+    ended_tasks: queue.SimpleQueue[int] = queue.SimpleQueue()
+    numbers = itertools.count()
 
-    def submit(task: Task) -> None:
-        numbered = [(trial.number, trial.params) for trial in task.trials]
-        future = workers.executor.submit(evaluate_all, f, numbered)
-        tasks[future] = task
-        future.add_done_callback(ended_tasks.put)
+    def submit(trials: Sequence[Trial], again: bool = False) -> None:
+        numbered = [(trial.number, trial.params) for trial in trials]
+        future = _checked(workers.executor.submit(evaluate_all, f, numbered))
+        number = next(numbers)
+        tasks[number] = Task(future, trials, again)
+        future.add_done_callback(lambda *_: ended_tasks.put(number))
 
     try:
         while True:
             while len(tasks) < workers.in_flight and (number := run.wanted(workers.batch)) > 0:
                 trials = [run.ask() for _ in range(number)]
                 try:
-                    submit(Task(trials))
+                    submit(trials)
                 except Exception as error:
                     return run.broken(error)
             ended = None
-            for future in _first_ended(run, ended_tasks):
-                task = tasks.pop(future)
-                if not task.again and _slipped(future):
+            for number in _first_ended(run, ended_tasks):
+                task = tasks.pop(number, None)
+                if task is None:  # it says a second time that it has ended
+                    continue
+                if not task.again and _slipped(task.future):
                     with contextlib.suppress(Exception):
-                        submit(Task(task.trials, again=True))
+                        submit(task.trials, again=True)
                         continue
                 # All that have a value are told, even if one of them ends the run.
-                stop = _settle(run, task, future)
+                stop = _settle(run, task)
                 ended = ended or stop
             run.tick()
             ended = ended or run.time_up()
             if ended is not None:
                 return ended
     finally:
-        for future in tasks:
-            future.cancel()
+        for task in tasks.values():
+            with contextlib.suppress(Exception):
+                task.future.cancel()
 
 
-def _first_ended(
-    run: Run, ended: queue.SimpleQueue[Future[list[Outcome]]]
-) -> list[Future[list[Outcome]]]:
-    """Tasks that have ended, at least one if the time allows."""
-    futures = []
+def _checked(future: Any) -> Future[list[Outcome]]:
+    """What an executor's `submit` returned, if it is a future."""
+    if not all(callable(getattr(future, name, None)) for name in FUTURE):
+        raise InvalidInput(
+            f"submit() of the executor returned {_short(future)}, not a concurrent.futures.Future"
+        )
+    return future  # type: ignore[no-any-return]
+
+
+def _first_ended(run: Run, ended: queue.SimpleQueue[int]) -> list[int]:
+    """Numbers of tasks that have ended, at least one if the time allows."""
+    numbers = []
     with contextlib.suppress(queue.Empty):
-        futures.append(ended.get(timeout=max(min(TURN, run.seconds_left()), 0.0)))
+        numbers.append(ended.get(timeout=max(min(TURN, run.seconds_left()), 0.0)))
         while True:
-            futures.append(ended.get_nowait())
-    return futures
+            numbers.append(ended.get_nowait())
+    return numbers
 
 
 def _slipped(future: Future[list[Outcome]]) -> bool:
@@ -94,23 +112,49 @@ def _slipped(future: Future[list[Outcome]]) -> bool:
     such as Dask's KilledWorker; one of Python's is a slip. Dask makes one when the worker that held
     a result dies while it is fetched: the result is taken for an error, and cannot be unpacked.
     """
-    if future.cancelled():
+    try:
+        error = None if future.cancelled() else future.exception()
+    except Exception:  # a future of the user's own: its result will show what is wrong
         return False
-    error = future.exception()
     return isinstance(error, Exception) and type(error).__module__ == "builtins"
 
 
-def _settle(run: Run, task: Task, future: Future[list[Outcome]]) -> Stop | None:
+def _settle(run: Run, task: Task) -> Stop | None:
     """Take in all evaluations of a task, even if one of them ends the run."""
+    given: Any
     try:
-        outcomes = future.result()
+        given = task.future.result()
     except BrokenExecutor as error:
         return run.broken(error)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # lost on the way: f could not be pickled, a worker was killed
-        outcomes = [Outcome(math.nan, error)] * len(task.trials)
+        given = [Outcome(math.nan, error, trial=trial.number) for trial in task.trials]
+    rows = given if isinstance(given, list | tuple) else []
+    outcomes = {row.trial: row for row in rows if isinstance(row, Outcome)}
     stop: Stop | None = None
-    for trial, outcome in zip(task.trials, outcomes, strict=True):
-        stop = run.settle(trial, outcome) or stop
+    for trial in task.trials:
+        if trial.number in outcomes:
+            stop = run.settle(trial, outcomes[trial.number]) or stop
+    missing = [trial.number for trial in task.trials if trial.number not in outcomes]
+    if missing:
+        return run.broken(_incomplete(given, missing, task))
     return stop
+
+
+def _incomplete(given: Any, missing: Sequence[int], task: Task) -> InvalidInput:
+    """The error of an executor that did not return what its function did."""
+    return InvalidInput(
+        f"for a task of {len(task.trials)}, it returned {_short(given)}, without the outcome of "
+        f"trial {missing[0]}. The future must have what the function that submit() was given "
+        "returns for its arguments"
+    )
+
+
+def _short(value: Any) -> str:
+    """An object in a few words, whatever it says of itself."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:
+        text = f"an object of type {type(value).__name__}"
+    return text if len(text) <= 80 else text[:79] + "…"

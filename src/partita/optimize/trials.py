@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from partita._state import LARGEST, Saved, State
 from partita._types import FloatArray, IntArray
 from partita.space import Space
 
@@ -37,8 +38,14 @@ class Ledger:
     def __len__(self) -> int:
         return self._n
 
-    def append(self, unit: FloatArray) -> int:
-        """Take in a pending trial at a point (D,) and return its number."""
+    def append(
+        self,
+        unit: FloatArray,
+        state: int = PENDING,
+        value: float = math.nan,
+        std: float | None = None,
+    ) -> int:
+        """Take in a trial at a point (D,), pending unless told otherwise, and return its number."""
         number = self._n
         if number == len(self._states):
             self._units = np.concatenate([self._units, np.empty_like(self._units)])
@@ -46,20 +53,48 @@ class Ledger:
             self._stds = np.concatenate([self._stds, np.full(number, np.nan)])
             self._states = np.concatenate([self._states, np.zeros_like(self._states)])
         self._units[number] = unit
-        self._states[number] = PENDING
-        self.counts[PENDING] += 1
-        self._n = number + 1
+        if state != PENDING:  # else they are NaN as they were made
+            self._values[number] = value
+            self._stds[number] = math.nan if std is None else std
+        self._states[number] = state
+        self.counts[state] += 1
+        self._n = number + 1  # last: should anything interrupt this, there is no such trial
         return number
 
     def settle(
         self, number: int, state: int, value: float = math.nan, std: float | None = None
     ) -> None:
         """Give a trial its end state, its value and the standard deviation of that, if known."""
-        self.counts[self._states[number]] -= 1
-        self.counts[state] += 1
-        self._states[number] = state
+        before = self._states[number]
         self._values[number] = value
         self._stds[number] = math.nan if std is None else std
+        self._states[number] = state  # once the value is there, should anything interrupt this
+        self.counts[before] -= 1
+        self.counts[state] += 1
+
+    def recount(self) -> None:
+        """Count the trials in each state again, after a change that was cut short."""
+        states = self._states[: self._n]
+        self.counts = np.bincount(states, minlength=len(STATES)).tolist()
+        unsettled = np.flatnonzero(states == PENDING)
+        for column in (self._values, self._stds):
+            column[unsettled] = math.nan
+            column[self._n :] = math.nan
+
+    def told(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray | None]]:
+        """Points (n, D), values and noise (n,): first those without known noise, then the rest."""
+        told = self._states[: self._n] == FINISHED
+        noisy = np.isnan(self._stds[: self._n])
+        for rows, given in ((told & noisy, False), (told & ~noisy, True)):
+            if rows.any():
+                places = np.flatnonzero(rows)
+                stds = self._stds[places] if given else None
+                yield self._units[places], self._values[places], stds
+
+    def pending(self) -> FloatArray:
+        """Points (n, D) of the pending trials."""
+        units: FloatArray = self._units[np.flatnonzero(self._states[: self._n] == PENDING)]
+        return units
 
     def move(self, number: int, unit: FloatArray) -> None:
         """Put a trial at another point (D,)."""
@@ -84,6 +119,34 @@ class Ledger:
         n = self._n
         columns = [getattr(self, name)[:n].copy() for name in _COLUMNS]
         return Trials(space, np.arange(n), *columns)
+
+    def as_data(self) -> State:
+        """The record as plain data."""
+        return {name[1:]: getattr(self, name)[: self._n].copy() for name in _COLUMNS}
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from the record that `as_data` returned."""
+        states = saved.bytes("states", (None,), FAILED)
+        n, dim = len(states), self._units.shape[1]
+        if not n:
+            return
+        self._units = saved.floats("units", (n, dim))
+        self._values = saved.floats("values", (n,), nan=True)
+        self._stds = saved.floats("stds", (n,), 0.0, LARGEST, nan=True)
+        has_value = ~np.isnan(self._values)
+        saved.require(np.array_equal(has_value, states == FINISHED), "values of finished trials")
+        saved.require(has_value[~np.isnan(self._stds)].all(), "noise of values")
+        self._states, self._n = states, n
+        self.counts = np.bincount(states, minlength=3).tolist()
+
+    def numbers(self, state: int) -> list[int]:
+        """The numbers of the trials in a state."""
+        return np.flatnonzero(self._states[: self._n] == state).tolist()
+
+    @property
+    def units(self) -> FloatArray:
+        """The points (n, D) of all trials, not to be written to."""
+        return self._units[: self._n]
 
     def __getstate__(self) -> dict[str, Any]:
         """The part of the arrays that is used."""

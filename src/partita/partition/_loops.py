@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from partita._compiled import compiled
 
 GAIN, CONSTANT, ADDEND, BOUND = 0, 1, 2, 3
 START, SIZE, CHOICE, POSITION, HEAP = 0, 1, 2, 3, 4
@@ -23,7 +24,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
-@njit(cache=True)
+@compiled
 def _mix(state, word):
     """Fold one 64-bit word into a hash state (the finaliser of splitmix64)."""
     z = (state ^ word) + _GOLDEN
@@ -32,7 +33,7 @@ def _mix(state, word):
     return z ^ (z >> _S31)
 
 
-@njit(cache=True)
+@compiled
 def hash_rows(seed, words):
     """Hash each row of `words` (n, w) uint64 under `seed`, (n,) uint64: priorities for ties."""
     n, width = words.shape
@@ -45,7 +46,7 @@ def hash_rows(seed, words):
     return out
 
 
-@njit(cache=True)
+@compiled
 def scatter_children(offsets):
     """Which of the 2^d children each point lies in, given its offset in units of child sides.
 
@@ -81,7 +82,7 @@ def scatter_children(offsets):
     return codes, rows
 
 
-@njit(cache=True)
+@compiled
 def best_upper(mean, std, priority, width, resolution):
     """Highest μ + width·σ after rounding to multiples of 1/resolution, ties to the lowest priority.
 
@@ -98,7 +99,7 @@ def best_upper(mean, std, priority, width, resolution):
     return top / resolution, choice, priority[choice]
 
 
-@njit(cache=True)
+@compiled
 def _before(numbers, ties, a, b):
     """Whether row a comes before b: higher bound, then lower priority, then lower row."""
     if numbers[a, BOUND] != numbers[b, BOUND]:
@@ -108,7 +109,7 @@ def _before(numbers, ties, a, b):
     return a < b
 
 
-@njit(cache=True)
+@compiled
 def _sift_up(numbers, places, ties, heap, at):
     row = heap[at]
     while at > 0:
@@ -123,7 +124,7 @@ def _sift_up(numbers, places, ties, heap, at):
     return at
 
 
-@njit(cache=True)
+@compiled
 def _sift_down(numbers, places, ties, heap, at, count):
     row = heap[at]
     while True:
@@ -141,7 +142,7 @@ def _sift_down(numbers, places, ties, heap, at, count):
     places[row, POSITION] = at
 
 
-@njit(cache=True)
+@compiled
 def table_enter(
     numbers,
     places,
@@ -185,7 +186,7 @@ def table_enter(
     return count
 
 
-@njit(cache=True)
+@compiled
 def table_remove(numbers, places, ties, count, row):
     """Take a row out of the heap: the new count."""
     heap = places[:, HEAP]
@@ -199,7 +200,7 @@ def table_remove(numbers, places, ties, count, row):
     return count
 
 
-@njit(cache=True)
+@compiled
 def table_best(
     numbers,
     places,

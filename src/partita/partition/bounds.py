@@ -6,13 +6,14 @@ import math
 
 import numpy as np
 
+from partita._state import Saved, State, wholes
 from partita._types import CellView, FloatArray, IntArray, Prediction, Recommendation
-from partita.errors import warn_theory
+from partita.errors import InvalidInput, warn_theory
 
 from . import _loops
 from .cell import Cell
 from .cover import CellKey
-from .index import Table
+from .index import LARGEST_BOUND, Entry, Table
 from .inherit import at_points, places_among
 from .partition import Partition
 from .scores import Scores
@@ -21,6 +22,8 @@ from .widths import Width, width_of
 
 #: Standard deviations this close are the same: the first cell in order decides.
 SAME_STD = 1e-12
+#: Cells that `cover` lists, at most: a million take about ten seconds and a gigabyte.
+MOST_LISTED = 1_000_000
 
 
 class Bounds:
@@ -60,6 +63,34 @@ class Bounds:
     def note_ceiling(self, value: float) -> None:
         """Keep an upper bound on max f, rounded, if it is the smallest so far."""
         self._ceiling = min(self._ceiling, value + self.rounding)
+
+    def state(self, numbers: dict[Cell, int]) -> State:
+        """The tables, and cells to enter, by their numbers, as plain data."""
+        tables = {"uppers": self._uppers, "lowers": self._lowers}
+        saved = {
+            name: table.state(numbers.__getitem__, lambda cell: cell.layout.priority)
+            for name, table in tables.items()
+        }
+        changed = sorted(numbers[cell] for cell in self._changed)
+        return {**saved, "changed": wholes(changed), "ceiling": float(self._ceiling)}
+
+    def restore(self, saved: Saved, cells: list[Cell]) -> None:
+        """Go on from saved tables of numbered cells."""
+        changed = set(saved.numbers("changed", len(cells)))
+        self._changed = {cells[number] for number in changed}
+
+        def entry(code: int) -> Entry[Cell] | None:
+            if not 0 <= code < len(cells):
+                return None
+            cell = cells[code]
+            told = self._partition.candidates.told(cell.layout)
+            size = len(cell.layout.sites) if told is None else len(told)
+            return Entry(cell, cell.key[0], None if code in changed else size, cell.layout.priority)
+
+        for name, table in (("uppers", self._uppers), ("lowers", self._lowers)):
+            table.restore(saved.part(name), entry)
+            saved.require({*table.entrants, *self._changed} == set(cells), "bounds of every cell")
+        self._ceiling = saved.real("ceiling", -LARGEST_BOUND, math.inf)
 
     def _enter_changed(self, t: int) -> None:
         for cell in sorted(self._changed, key=lambda c: c.key):
@@ -194,6 +225,12 @@ class Bounds:
 
     def cover(self, t: int, index_slack: bool) -> tuple[CellView, ...]:
         """Every cell of the present cover; with `index_slack` the slack is part of its index."""
+        cells = self._partition.cells
+        if cells > MOST_LISTED:
+            raise InvalidInput(
+                f"cover: the present cover has {cells:,} cells, most of them without data, but at "
+                f"most {MOST_LISTED:,} can be listed. predict(X) gives the bounds at points X."
+            )
         return tuple(
             self._view(key, t, index_slack) for key in sorted(self._partition.cover_keys())
         )

@@ -11,21 +11,19 @@ from collections.abc import Callable
 
 import numpy as np
 
+from partita._state import Saved, State, joined, lengths
 from partita._types import FloatArray, IntArray, WordArray
 from partita.gp.posterior import Prior
 from partita.model.domains import Arms, Box, Grid
 from partita.model.kernels import Matern
 
-from .cover import CellKey, Geometry
+from .cover import DEEPEST, CellKey, Geometry
 from .fresh import CellState, FreshArms, FreshBox, NoFresh
 from .lattice import Lattice
 from .sites import ArmSites, BoxSites, point_priorities
 
 #: With this many told points off its lattice a cell of a box keeps none of them as candidates.
 EXTRA_LIMIT = 256
-
-#: Most dimensions in which an arm on a shared face belongs to every cell that touches it.
-CLOSED_DIMS = 6
 
 _NO_SITES = np.empty(0, dtype=np.int64)
 
@@ -49,19 +47,13 @@ class Layout:
 
 
 class ArmCandidates:
-    """On a finite domain a cell's candidates are its arms, which are its members too.
-
-    Deviates: above `CLOSED_DIMS` dimensions an arm on a face that cells share belongs to one of
-    them only, since 2^d cells can meet there; bounds hold for any choice of data that does not look
-    at the values.
-    """
+    """On a finite domain a cell's candidates are its arms, which are its members too."""
 
     lattice: Lattice | None = None
 
     def __init__(self, domain: Grid | Arms, geometry: Geometry, kernel: Matern, seed: int) -> None:
         self.sites = ArmSites(domain, geometry, seed)
         self.fresh = FreshArms()
-        self.closed = domain.dim <= CLOSED_DIMS
         self.grid_shape = (domain.n,) * domain.dim if isinstance(domain, Grid) else None
         self._kernel = kernel
         self.scale = 1.0 / (geometry.per_side * kernel.scales(domain.dim))
@@ -126,6 +118,10 @@ class ArmCandidates:
         """Candidates that are not there for a pending play only; None for all."""
         return None
 
+    def state(self, layouts: list[Layout]) -> State:
+        """Nothing: the arms of a cell follow from the cover."""
+        return {}
+
 
 class BoxCandidates:
     """On a box a cell's candidates are a lattice, and told or pending points off it (*extras*).
@@ -156,14 +152,16 @@ class BoxCandidates:
             NoFresh() if state is None else FreshBox(geometry, seed, state)
         )
         self.lattice = lattice
-        self.closed = lattice.closed
-        self._kernel = kernel
+        self._kernel, self._geometry = kernel, geometry
         self.scale = 1.0 / (geometry.per_side * kernel.scales(domain.dim))
         self._seed = seed
         self._limit = EXTRA_LIMIT if mute else None
         self._size = len(lattice.offsets)
         self._nodes = {row.tobytes(): j for j, row in enumerate(lattice.offsets)}
+        #: The kernel between lattice points by level, and the cell that it was computed for: for
+        #: another the last bits may differ.
         self._matrices: dict[int, FloatArray] = {}
+        self._computed_for: dict[int, CellKey] = {}
 
     def points(self, layout: Layout) -> FloatArray:
         """Scaled coordinates of a cell's candidates, (m, d)."""
@@ -185,7 +183,9 @@ class BoxCandidates:
             return Prior(self._kernel, points)  # with extras there are no silent sites
         matrix = self._matrices.get(layout.key[0])
         if matrix is None:
-            matrix = self._matrices[layout.key[0]] = Prior(self._kernel, points).matrix()
+            key = self._computed_for.setdefault(layout.key[0], layout.key)
+            lattice = self.lattice.points(key) * self.scale
+            matrix = self._matrices[key[0]] = Prior(self._kernel, lattice).matrix()
         silent = self.sites.scaled[layout.silent] * self.scale if len(layout.silent) else None
         return Prior(self._kernel, points, matrix, silent)
 
@@ -297,3 +297,43 @@ class BoxCandidates:
         kept = np.ones(len(layout.sites), dtype=bool)
         kept[self._size :] = self.sites.count[extras] > 0
         return np.flatnonzero(kept)
+
+    def state(self, layouts: list[Layout]) -> State:
+        """The sites of cells, as plain data."""
+        return {
+            "lengths": lengths(layout.sites for layout in layouts),
+            "sites": joined((layout.sites for layout in layouts), np.int64),
+            "silent_lengths": lengths(layout.silent for layout in layouts),
+            "silent": joined((layout.silent for layout in layouts), np.int64),
+            "computed_for": self._geometry.rows(self._computed_for.values()),
+        }
+
+    def restored(self, saved: Saved, keys: list[CellKey]) -> list[Layout]:
+        """The layouts of cells with these keys, whose sites are there already."""
+        last = len(self.sites) - 1
+        rows = saved.wholes("computed_for", (None, self._geometry.dim + 1)).tolist()
+        self._matrices, self._computed_for = {}, {row[0]: tuple(row) for row in rows}
+        for level, *corner in rows:
+            inside = level <= DEEPEST + 1 and max(corner) < self._geometry.per_side << level
+            saved.require(inside and len(self._computed_for) == len(rows), "a cell for each level")
+        sites = saved.cut("lengths", saved.wholes("sites", (None,), -1, last), len(keys))
+        silent = saved.cut("silent_lengths", saved.wholes("silent", (None,), 0, last), len(keys))
+        return [self._restored(saved, *parts) for parts in zip(keys, sites, silent, strict=True)]
+
+    def _restored(self, saved: Saved, key: CellKey, sites: IntArray, silent: IntArray) -> Layout:
+        saved.require(len(sites) >= self._size, "a candidate for each lattice point")
+        nodes, extras = sites[: self._size], sites[self._size :]
+        saved.require((extras >= 0).all(), "a site for each further candidate")
+        told = int((self.sites.count[extras] > 0).sum())
+        crowded = len(extras) > 0 and (len(silent) > 0 or self._is_crowded(told))
+        saved.require(not crowded, "silent sites alone where there are many")
+        on = np.flatnonzero(nodes >= 0)
+        lattice = self.lattice.points(key)
+        same = self.sites.scaled[nodes[on]] == lattice[on]
+        saved.require(same.all(), "sites on the lattice at its points")
+        off = np.concatenate([extras, silent])
+        saved.require(self._geometry.holds(key, self.sites.scaled[off]).all(), "sites in the cell")
+        held = np.concatenate([nodes[on], off])
+        saved.require(len(np.unique(held)) == len(held), "each site once in a cell")
+        scaled = np.concatenate([lattice, self.sites.scaled[extras]])
+        return Layout(key, sites, silent, point_priorities(self._seed, scaled))

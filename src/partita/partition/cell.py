@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from partita._state import Saved, State, joined
 from partita._types import FloatArray
-from partita.gp.posterior import Posterior
+from partita.gp.posterior import DensePosterior, Posterior, Prior, dense_state, restore_dense
+from partita.gp.rows import RowPosterior
 
 from .candidates import Layout
 
@@ -61,3 +64,45 @@ class Cell:
         self.count = 0
         self.distinct = 0
         self.inherited: Inherited | None = None
+
+
+def cells_state(cells: list[Cell]) -> State:
+    """Posteriors and inherited bounds of cells, as plain data in arrays for all of them."""
+    posteriors = [cell.posterior for cell in cells]
+    inherited = [cell.inherited for cell in cells if cell.inherited is not None]
+    return {
+        "is_dense": np.array([isinstance(p, DensePosterior) for p in posteriors], dtype=bool),
+        "dense": dense_state([p for p in posteriors if isinstance(p, DensePosterior)]),
+        "by_rows": [p.state() for p in posteriors if isinstance(p, RowPosterior)],
+        "inherits": np.array([cell.inherited is not None for cell in cells], dtype=bool),
+        "ceiling": joined(bounds.ceiling for bounds in inherited),
+        "floor": joined(bounds.floor for bounds in inherited),
+    }
+
+
+def restore_cells(saved: Saved, cells: list[Cell], prior: Callable[[Cell], Prior]) -> None:
+    """Put posteriors and inherited bounds of cells, whose layouts are there, into a saved state.
+
+    `prior(cell)` is the kernel between its candidates.
+    """
+    posteriors = [cell.posterior for cell in cells]
+    dense = [p for p in posteriors if isinstance(p, DensePosterior)]
+    sizes = [len(cell.layout.sites) for cell in cells]
+    kinds = [isinstance(p, DensePosterior) for p in posteriors]
+    restore_dense(
+        saved.part("dense"), dense, [m for m, kind in zip(sizes, kinds, strict=True) if kind]
+    )
+    by_rows = [cell for cell, kind in zip(cells, kinds, strict=True) if not kind]
+    states = saved.parts("by_rows", len(by_rows))
+    saved.require(len(states) == len(by_rows), "a state for each posterior by rows")
+    for cell, state in zip(by_rows, states, strict=True):
+        if isinstance(cell.posterior, RowPosterior) and state is not None:
+            cell.posterior.restore(state, prior(cell))
+    inherits = saved.flags("inherits", (len(cells),)).tolist()
+    heirs = [cell for cell, has in zip(cells, inherits, strict=True) if has]
+    ends = np.cumsum([len(cell.layout.sites) for cell in heirs], dtype=np.int64)
+    shape = (int(ends[-1]) if heirs else 0,)
+    ceiling = np.split(saved.floats("ceiling", shape, high=np.inf), ends[:-1])
+    floor = np.split(saved.floats("floor", shape, low=-np.inf), ends[:-1])
+    for cell, upper, lower in zip(heirs, ceiling, floor, strict=False):
+        cell.inherited = Inherited(upper.copy(), lower.copy())

@@ -4,24 +4,35 @@ A cell is a key ``(level, c_1, …, c_d)`` over a first cover of `per_side` cell
 cube ``Π [c_i, c_i + 1] / (per_side · 2^level)``. Points are compared with it in *scaled*
 coordinates ``fl(x · per_side)``: multiplying those by 2^level is exact, so membership never depends
 on rounding. The reference and the fast policies share every function here.
+
+Where cells are closed, a point on a shared face belongs to every cell that touches it. Deviates: in
+many dimensions it belongs to one of them, since 2^d cells can meet in a point: to the upper one
+along every coordinate. Bounds hold for any choice of data that does not look at the values.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
 import numpy.typing as npt
 
-from partita._types import FloatArray
+from partita._state import Saved
+from partita._types import FloatArray, IntArray
+
+from . import _loops
 
 CellKey = tuple[int, ...]
 
-#: Most dimensions whose 2^d children can be numbered by one machine word.
-MAX_DIM = 60
+#: Most dimensions in which an arm on a shared face belongs to every cell that touches it: at most
+#: 64 cells meet in a point then. Each takes the arm in, so the cost of an observation is bounded.
+CLOSED_DIMS = 6
+#: A cell of a saved state is at most this many times halved: its corner fits a float.
+DEEPEST = 52
 
 
 def cell_exponent(dim: int, nu: float) -> float:
@@ -59,10 +70,15 @@ def split_threshold(per_side: int, level: int, dim: int, nu: float) -> float:
 
 @dataclass(frozen=True)
 class Geometry:
-    """A first cover of `per_side`^`dim` cells, and what can be derived from it."""
+    """A first cover of `per_side`^`dim` cells, and what can be derived from it.
+
+    `closed` says whether a point on a shared face belongs to every cell that touches it, or to the
+    upper one along every coordinate only.
+    """
 
     dim: int
     per_side: int
+    closed: bool = True
 
     def scale(self, unit_points: FloatArray) -> FloatArray:
         """Scaled coordinates fl(x · per_side) of points in the unit cube."""
@@ -81,23 +97,27 @@ class Geometry:
         return ((0, *c) for c in product(range(self.per_side), repeat=self.dim))
 
     def holds(self, key: CellKey, scaled: FloatArray) -> npt.NDArray[np.bool_]:
-        """Which of the scaled points (n, d) lie in the closed cell, (n,)."""
-        offset = scaled * float(2 ** key[0]) - np.array(key[1:], dtype=float)
-        return np.asarray(((offset >= 0) & (offset <= 1)).all(axis=1))
+        """Which of the scaled points (n, d) belong to the cell, (n,)."""
+        corner = np.array(key[1:], dtype=float)
+        offset = scaled * float(2 ** key[0]) - corner
+        inside = (offset >= 0) & (offset <= 1)
+        if not self.closed:  # an upper face is the next cell's, but for the last cell of all
+            inside &= (offset < 1) | (corner + 1 == float(self.per_side << key[0]))
+        return np.asarray(inside.all(axis=1))
 
     def touching(
         self, scaled: list[float], level: int, within: CellKey | None = None
     ) -> Iterator[CellKey]:
-        """Cells of a level that hold a scaled point, or those among the children of `within`.
-
-        A point on a shared face lies in every cell that touches it: the cells are closed.
-        """
+        """Cells of a level that a scaled point belongs to, or those of the children of `within`."""
         count = self.per_side << level
         options = []
         for i, coordinate in enumerate(scaled):
             place = coordinate * (1 << level)
             floor = math.floor(place)
-            cells = (floor - 1, floor) if place == floor else (floor,)
+            if not self.closed:
+                cells: tuple[int, ...] = (min(floor, count - 1),)
+            else:
+                cells = (floor - 1, floor) if place == floor else (floor,)
             options.append(
                 [c for c in cells if 0 <= c < count and (within is None or c >> 1 == within[i + 1])]
             )
@@ -107,9 +127,63 @@ class Geometry:
         """Where scaled points lie in a cell, in units of its children's sides: (n, d) in [0, 2]."""
         return scaled * float(2 ** (key[0] + 1)) - 2.0 * np.array(key[1:], dtype=float)
 
+    def scatter(self, key: CellKey, scaled: FloatArray) -> list[tuple[CellKey, IntArray]]:
+        """Children of a cell with the rows of its scaled points (n, d) that they hold, if any.
+
+        The children are in the order of their codes, the rows ascending.
+        """
+        offsets = self.offsets(key, scaled)
+        if self.closed:
+            codes, rows = _loops.scatter_children(offsets)
+            order = np.argsort(codes, kind="stable")
+            starts = np.flatnonzero(np.diff(codes[order])) + 1
+            groups = np.split(order, starts) if len(order) else []
+            return [(self.child(key, int(codes[group[0]])), rows[group]) for group in groups]
+        # Each point in one child. Codes have d bits, which need not fit a machine word.
+        upper = offsets >= 1.0
+        words = np.packbits(upper[:, ::-1], axis=1)
+        order = np.lexsort(words.T[::-1])
+        starts = np.flatnonzero(np.diff(words[order], axis=0).any(axis=1)) + 1
+        groups = np.split(order, starts) if len(order) else []
+        return [(self.half(key, upper[group[0]].tolist()), group) for group in groups]
+
     def child(self, key: CellKey, code: int) -> CellKey:
         """The child whose bit c says which half of dimension c it takes."""
-        return (key[0] + 1, *(2 * c + (code >> i & 1) for i, c in enumerate(key[1:])))
+        return self.half(key, [code >> i & 1 for i in range(self.dim)])
+
+    def half(self, key: CellKey, upper: Sequence[int]) -> CellKey:
+        """The child that takes the upper half of each dimension where `upper` is true."""
+        return (key[0] + 1, *(2 * c + int(bit) for c, bit in zip(key[1:], upper, strict=True)))
+
+    def rows(self, keys: Iterable[CellKey]) -> IntArray:
+        """Keys as rows (n, d + 1), to be saved."""
+        return np.array(list(keys), dtype=np.int64).reshape(-1, self.dim + 1)
+
+
+def check_cover(
+    saved: Saved, geometry: Geometry, split: list[CellKey], leaves: list[CellKey]
+) -> None:
+    """Refuse saved cells that are not of a cover: each is a first one, or its parent was split."""
+    inner = set(split)
+    for key in (*split, *leaves):
+        first = key[0] == 0 and max(key[1:]) < geometry.per_side
+        parent = (key[0] - 1, *(c >> 1 for c in key[1:]))
+        saved.require(first or parent in inner, "a cover")
+    saved.require(max((key[0] for key in split), default=0) <= DEEPEST, "cells of some width")
+    once = len({*split, *leaves}) == len(split) + len(leaves)
+    saved.require(once, "each cell once")
+
+
+def levels_left(
+    geometry: Geometry, split: Collection[CellKey], leaves: Collection[CellKey]
+) -> set[int]:
+    """Levels that have cells of the cover besides `leaves`, once `split` were split."""
+    cells = Counter({0: geometry.per_side**geometry.dim})
+    for key in split:
+        cells[key[0]] -= 1
+        cells[key[0] + 1] += 2**geometry.dim
+    cells.subtract(key[0] for key in leaves)
+    return {level for level, number in cells.items() if number > 0}
 
 
 @dataclass

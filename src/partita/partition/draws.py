@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from partita._state import Saved, State, generator_state
 from partita._threads import one_thread
 from partita._types import FloatArray, IntArray
 from partita.errors import NumericalError
@@ -66,6 +67,14 @@ class PosteriorDraws:
     def __getstate__(self) -> dict[str, Any]:
         """State without the factors, which are computed again when they are needed."""
         return {**self.__dict__, "_factors": {}, "_shapes": {}, "_numbers": 0}
+
+    def state(self) -> State:
+        """The random generator; factors are computed again."""
+        return {"random": generator_state(self._random)}
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from a saved generator."""
+        saved.generator("random", self._random)
 
     def _draw(self, cell: Cell) -> FloatArray:
         """A draw from N(0, Σ) at the candidates, (m,)."""

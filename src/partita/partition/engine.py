@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from partita._state import Saved, State, wholes
 from partita._types import CellView, FloatArray, IntArray, Prediction, Recommendation
-from partita.gp.planning import Planner
+from partita.gp.planning import Planner, planners_state, restore_planners
 from partita.model.assumptions import Assumptions
 
 from .bounds import Bounds
 from .cell import Cell
-from .index import Table
+from .index import Entry, Table
 from .inherit import SiteData, hand_down
 from .partition import Partition, Place
 from .scores import Scorer, Scores, UpperBounds
@@ -229,6 +230,74 @@ class Engine:
             self._planners.setdefault(cell, Planner()).reset(pending)
         else:
             self._planners.pop(cell, None)
+
+    # -- saved state ------------------------------------------------------------------------------
+
+    def state(self) -> State:
+        """All that changes, as plain data; cells are numbered in the order of the partition."""
+        numbers = {cell: i for i, cell in enumerate(self.partition.leaves.values())}
+
+        def code(entrant: Cell | int) -> int:
+            return numbers[entrant] if isinstance(entrant, Cell) else -2 - entrant
+
+        return {
+            "partition": self.partition.state(),
+            "width": self.width.state(),
+            "scorer": self._scorer.state(),
+            "table": self._table.state(
+                code, lambda e: e.layout.priority if isinstance(e, Cell) else None
+            ),
+            "bounds": self._bounds.state(numbers),
+            "t": self._t,
+            "planned": wholes(self._planned),
+            "plays": wholes(self._planned.values()),
+            "unplanned": -1 if self._unplanned is None else self._unplanned,
+            "planners": planners_state(
+                list(self._planners.values()), [cell.posterior for cell in self._planners]
+            ),
+            "planned_cells": wholes(numbers[cell] for cell in self._planners),
+        }
+
+    def restore(self, saved: Saved, pending: dict[int, int]) -> None:
+        """Go on from a saved state, once that of the partition is restored.
+
+        `pending` are the pending plays of each site.
+        """
+        self.width.restore(saved.part("width"))
+        self._scorer.restore(saved.part("scorer"))
+        cells = list(self.partition.leaves.values())
+        self._bounds.restore(saved.part("bounds"), cells)
+        self._restore_table(saved, cells)
+        self._t = saved.integer("t", 1)
+        sites = saved.numbers("planned", len(self.partition.sites))
+        plays = saved.wholes("plays", (len(sites),), 1).tolist()
+        self._planned = dict(zip(sites, plays, strict=True))
+        unplanned = saved.integer("unplanned", -1, len(self.partition.sites) - 1)
+        self._unplanned = None if unplanned < 0 else unplanned
+        counted = dict(self._planned)
+        if self._unplanned is not None:
+            counted[self._unplanned] = counted.get(self._unplanned, 0) + 1
+        saved.require(counted == pending, "the plays that are pending")
+        busy = [cells[number] for number in saved.numbers("planned_cells", len(cells))]
+        self._planners = {cell: Planner() for cell in busy}
+        sizes = [len(cell.layout.sites) for cell in busy]
+        restore_planners(saved.part("planners"), list(self._planners.values()), sizes)
+        spent = sum(pending.values())
+        saved.require(
+            all(sum(p.pending.values()) <= spent for p in self._planners.values()), "no more plays"
+        )
+
+    def _restore_table(self, saved: Saved, cells: list[Cell]) -> None:
+        fresh = self.partition.fresh_levels()
+
+        def entry(code: int) -> Entry[Cell | int] | None:
+            if 0 <= code < len(cells):
+                cell = cells[code]
+                return Entry(cell, cell.key[0], len(cell.layout.sites), cell.layout.priority)
+            return Entry(-2 - code, -2 - code, 1, None) if -2 - code in fresh else None
+
+        self._table.restore(saved.part("table"), entry)
+        saved.require(set(self._table.entrants) == {*cells, *fresh}, "a row for every cell")
 
     # -- answers, from told data ------------------------------------------------------------------
 

@@ -60,6 +60,14 @@ class FreshArms:
         """Whether a cell without data holds any arms."""
         return key in self.arms
 
+    def restore(self, levels: Iterable[int], cells: dict[CellKey, tuple[IntArray, int]]) -> None:
+        """Begin again with cells, their arms and priorities, and levels in a saved order."""
+        self.arms.clear()
+        self._heaps = {level: [] for level in levels}
+        for key, (arms, priority) in cells.items():
+            self.add(key, arms, priority)
+        self.changed.clear()
+
     def levels(self) -> Iterable[int]:
         """Levels that may have such cells."""
         return list(self._heaps)
@@ -156,6 +164,20 @@ class FreshBox:
             number, c = divmod(number, self._geometry.per_side)
             coordinates.append(c)
         return (0, *coordinates)
+
+    def restore(self, levels: Iterable[int], parents: Iterable[CellKey]) -> None:
+        """Begin again with the children of cells that split, and levels in a saved order.
+
+        Families begin at their first cell: those that are not fresh any more are passed over again,
+        to the same next one.
+        """
+        self._heaps, self._families, self._made = {level: [] for level in levels}, {}, 0
+        if 0 in self._heaps:
+            self._add(None, self._geometry.per_side**self._geometry.dim, 0)
+        for parent in parents:
+            if parent[0] + 1 in self._heaps:  # else all of them have data
+                self.add_children(parent)
+        self.changed.clear()
 
     def note(self, key: CellKey) -> None:
         """Note that a cell was made, or is fresh again."""

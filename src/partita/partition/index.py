@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from partita._state import Saved, State, wholes
 from partita._types import WordArray
 
 from . import _loops
@@ -17,6 +18,11 @@ from .widths import Width
 Entrant = TypeVar("Entrant", bound=Hashable)
 Number = TypeVar("Number", bound=np.generic)
 
+#: Codes of saved entrants that are no cells are above minus this.
+MOST_LEVELS = 64
+#: No bound of a saved row is larger: a mean and a width.
+LARGEST_BOUND = 1e300
+
 
 class Choice(NamedTuple, Generic[Entrant]):
     """The entrant with the highest index, that index, and the candidate that has it."""
@@ -24,6 +30,18 @@ class Choice(NamedTuple, Generic[Entrant]):
     entrant: Entrant
     value: float
     candidate: int
+
+
+class Entry(NamedTuple, Generic[Entrant]):
+    """An entrant of a saved table: its level, candidates, and their priorities (m,) as they are.
+
+    `size` is None for one that will be entered again before it is looked at.
+    """
+
+    entrant: Entrant
+    level: int
+    size: int | None
+    priority: WordArray | None
 
 
 class Table(Generic[Entrant]):
@@ -66,6 +84,11 @@ class Table(Generic[Entrant]):
 
     def __len__(self) -> int:
         return self._count
+
+    @property
+    def entrants(self) -> list[Entrant]:
+        """Those that are in the table."""
+        return list(self._row_of)
 
     def enter(
         self,
@@ -206,6 +229,104 @@ class Table(Generic[Entrant]):
         priority[:used] = self._priority[source]
         self._places[rows, _loops.START] = ends - sizes
         self._moments, self._priority, self._used = moments, priority, used
+
+    # -- saved state ------------------------------------------------------------------------------
+
+    def state(self, code: Callable[[Entrant], int], priority: Callable[[Entrant], object]) -> State:
+        """The rows as plain data; `code` is a number that stands for an entrant, not -1.
+
+        `priority(entrant)` is the array that `enter` is given for it, to see if it has changed.
+        """
+        rows = len(self._entrants)
+        live = np.array([entrant is not None for entrant in self._entrants], dtype=bool)
+        if self._used:
+            self._pack(0)
+        used = self._used
+        numbers, places, ties = (
+            np.where(live if array.ndim == 1 else live[:, None], array, array.dtype.type(0))
+            for array in (
+                self._numbers[:rows],
+                self._places[:rows, : _loops.POSITION],
+                self._ties[:rows],
+            )
+        )
+        return {
+            "entrants": wholes(-1 if e is None else code(e) for e in self._entrants),
+            "current": np.array(
+                [
+                    e is not None and p is not None and p is priority(e)
+                    for e, p in zip(self._entrants, self._priorities, strict=True)
+                ],
+                dtype=bool,
+            ),
+            "free": wholes(self._free),
+            "cursor": self._cursor,
+            "numbers": numbers,
+            "places": places,
+            "ties": ties,
+            "moments": self._moments[:, :used].copy(),
+            "priority": self._priority[:used].copy(),
+            "highest_drift": float(self._highest_drift),
+        }
+
+    def restore(self, saved: Saved, entry: Callable[[int], Entry[Entrant] | None]) -> None:
+        """Go on from saved rows; `entry` gives the entrant of a code, None if there is none.
+
+        The heap is made again: the order of rows in it is the same however it came about.
+        """
+        codes = saved.wholes("entrants", (None,), -MOST_LEVELS)
+        rows, live = len(codes), np.flatnonzero(codes != -1)
+        saved.require(len(np.unique(codes[live])) == len(live), "each entrant once")
+        free = saved.numbers("free", rows)
+        saved.require({*free, *live.tolist()} == set(range(rows)), "all rows")
+        saved.require(len(free) + len(live) == rows, "each row once")
+        current = saved.flags("current", (rows,)).tolist()
+        numbers = saved.floats("numbers", (rows, 4), -LARGEST_BOUND, LARGEST_BOUND)
+        saved.require((numbers[:, _loops.GAIN] >= -1e-6).all(), "gains of 0 or more")
+        places = saved.wholes("places", (rows, _loops.POSITION), -1)
+        moments = saved.floats("moments", (2, None))
+        self._used = moments.shape[1]
+        self._moments, self._priority = moments, saved.words("priority", (self._used,))
+        saved.require(self._width.drifts or not self._used, "no moments without drift")
+        self._cursor = saved.integer("cursor", 0, max(rows - 1, 0))
+        self._highest_drift = saved.real("highest_drift", 0.0)
+        self._row_of, self._free = {}, free
+        self._entrants, self._priorities = [None] * rows, [None] * rows
+        room = max(64, rows)
+        self._numbers, self._ties = np.zeros((room, 4)), np.zeros(room, dtype=np.uint64)
+        self._places = np.full((room, 5), -1, dtype=np.int64)
+        self._numbers[:rows], self._ties[:rows] = numbers, saved.words("ties", (rows,))
+        self._places[:rows, _loops.SIZE] = 0
+        for row in live.tolist():
+            one = entry(int(codes[row]))
+            if one is None:
+                saved.refuse("an entrant is unknown")
+            self._row_of[one.entrant], self._entrants[row] = row, one.entrant
+            self._priorities[row] = one.priority if current[row] else None
+            self._numbers[row, _loops.CONSTANT] = self._width.constant(one.level)
+            self._places[row, : _loops.POSITION] = self._checked(saved, places[row], one)
+        order = np.lexsort((live, self._ties[live], -self._numbers[live, _loops.BOUND]))
+        self._count = len(live)
+        self._places[: len(live), _loops.HEAP] = live[order]
+        self._places[live[order], _loops.POSITION] = np.arange(len(live))
+        self._t = -1
+
+    def _checked(
+        self, saved: Saved, place: npt.NDArray[np.int64], one: Entry[Entrant]
+    ) -> tuple[int, int, int]:
+        """Start, size and choice of a row, of candidates that exist."""
+        start, size, choice = place.tolist()
+        if not self._width.drifts:
+            start, size, most = -1, 0, one.size
+        else:
+            inside = start >= 0 and size >= 1 and start + size <= self._used
+            saved.require(inside and (one.size is None or size == one.size), "room for candidates")
+            most = size
+            if self._priorities[self._row_of[one.entrant]] is not None:
+                saved.require(one.priority is not None and len(one.priority) == size, "all of them")
+        known = one.size is None or most is None or choice < most
+        saved.require(choice >= 0 and known, "a choice that exists")
+        return start, size, choice
 
 
 def _doubled(array: npt.NDArray[Number]) -> npt.NDArray[Number]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from partita._types import FloatArray
+from partita.errors import InvalidInput
 from partita.model.kernels import Matern
 
 from .cover import CellKey
@@ -64,11 +65,16 @@ def quasi_random(dim: int) -> Lattice:
     """The cell's centre and the first points of a Sobol' sequence, all inside the cell.
 
     Every point lies within half a diagonal of the centre. Deviates: a told point on a face that
-    cells share is data of one of them only, since 2^d cells can meet there; bounds hold for any
-    choice of data that does not look at the values.
+    cells share is data of one of them only (`cover.Geometry`), since 2^d cells can meet there.
     """
     from scipy.stats import qmc
 
+    if dim > qmc.Sobol.MAXDIM:
+        raise InvalidInput(
+            f"the box has {dim} dimensions, but this policy plays boxes of at most "
+            f"{qmc.Sobol.MAXDIM:,}. Leave out parameters that matter little, or use "
+            "UniformSampling."
+        )
     steps = float(2**QUASI_RANDOM_BITS)
     raw = qmc.Sobol(dim, scramble=False, bits=QUASI_RANDOM_BITS).random(QUASI_RANDOM_POINTS)
     raw[0] = 0.5  # the sequence begins at the lower corner, which the centre replaces

@@ -7,25 +7,25 @@ changed.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
+from partita._state import BadState, Saved, State, wholes
 from partita._types import FloatArray, IntArray
-from partita.gp.posterior import Plan, absorb
+from partita.gp.posterior import DensePosterior, Plan, absorb
 from partita.gp.rows import new_posterior
 from partita.gp.warm import WarmCovariances
 from partita.model.domains import Arms, Box, Grid
 from partita.model.kernels import Matern
 
-from . import _loops
-from .candidates import ArmCandidates, BoxCandidates
-from .cell import Cell, Inherited
-from .cover import CellKey, Geometry, SplitRule
-from .fresh import CellState, FreshCell
+from .candidates import ArmCandidates, BoxCandidates, Layout
+from .cell import Cell, Inherited, cells_state, restore_cells
+from .cover import DEEPEST, CellKey, Geometry, SplitRule, check_cover, levels_left
+from .fresh import CellState, FreshArms, FreshBox, FreshCell
 from .lattice import Lattice
+from .sites import ArmSites
 
 _NO_SITES = np.empty(0, dtype=np.int64)
 
@@ -82,7 +82,7 @@ class Partition:
                 seed,
                 lattice,
                 not rule.never,
-                None if explicit else self.state,
+                None if explicit else self.state_of,
             )
         else:
             self.candidates = ArmCandidates(domain, geometry, kernel, seed)
@@ -96,7 +96,7 @@ class Partition:
 
     # -- reading ------------------------------------------------------------------------------
 
-    def state(self, key: CellKey) -> CellState:
+    def state_of(self, key: CellKey) -> CellState:
         """What has become of a cell."""
         cell = self.leaves.get(key)
         if cell is None:
@@ -111,20 +111,18 @@ class Partition:
 
     def keys_at(self, scaled: list[float]) -> Iterator[CellKey]:
         """Cells of the present cover that hold a scaled point."""
-        stack = self._holding(scaled, 0)
+        stack = list(self.geometry.touching(scaled, 0))
         while stack:
             key = stack.pop()
             if key in self.split:
-                stack += self._holding(scaled, key[0] + 1, key)
+                stack += self.geometry.touching(scaled, key[0] + 1, key)
             else:
                 yield key
 
-    def _holding(
-        self, scaled: list[float], level: int, within: CellKey | None = None
-    ) -> list[CellKey]:
-        """Cells of a level that count a scaled point as theirs, or those among some children."""
-        keys = list(self.geometry.touching(scaled, level, within))
-        return keys if self.candidates.closed else keys[-1:]
+    @property
+    def cells(self) -> int:
+        """How many cells the present cover has."""
+        return self.cells_created - len(self.split)
 
     def cover_keys(self) -> Iterator[CellKey]:
         """Every cell of the present cover, those without data or candidates included."""
@@ -348,24 +346,14 @@ class Partition:
         for i, corner in zip(inner.tolist(), floor[inner].astype(int).tolist(), strict=True):
             groups.setdefault((0, *corner), []).append(i)
         for i in np.flatnonzero(on_face).tolist():
-            for key in self._holding(scaled[i].tolist(), 0):
+            for key in self.geometry.touching(scaled[i].tolist(), 0):
                 groups.setdefault(key, []).append(i)
         return [(key, np.sort(sites[rows])) for key, rows in groups.items()]
 
     def _child_members(self, key: CellKey, members: IntArray) -> list[tuple[CellKey, IntArray]]:
         """Children of a cell with the members that they hold, where they hold any."""
-        offsets = self.geometry.offsets(key, self.sites.scaled[members])
-        if not self.candidates.closed:
-            offsets[offsets == 1.0] = 1.5
-        codes, rows = _loops.scatter_children(offsets)
-        order = np.argsort(codes, kind="stable")
-        codes, rows = codes[order], rows[order]
-        cuts = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
-        return [
-            (self.geometry.child(key, int(codes[a])), members[rows[a:b]])
-            for a, b in itertools.pairwise(cuts)
-            if a < b
-        ]
+        children = self.geometry.scatter(key, self.sites.scaled[members])
+        return [(child, members[rows]) for child, rows in children]
 
     def _build(self, key: CellKey, members: IntArray, moments_only: bool = False) -> Cell:
         """Make a leaf cell and fit it."""
@@ -399,6 +387,87 @@ class Partition:
         """A plan of a cell's posterior, with no pending plays yet."""
         self.warm(cell)
         return cell.posterior.plan()
+
+    # -- saved state ------------------------------------------------------------------------------
+
+    def state(self) -> State:
+        """Sites, cover and cells as plain data; places of sites and the like are found again."""
+        if self.altered or self.fresh.changed:
+            raise BadState("a partition is saved between steps, not within one")
+        cells = list(self.leaves.values())
+        return {
+            "sites": self.sites.state(),
+            "split": self.geometry.rows(sorted(self.split)),
+            "leaves": self.geometry.rows(self.leaves),
+            "fresh_levels": wholes(self.fresh.levels()),
+            "layouts": self.candidates.state([cell.layout for cell in cells]),
+            "cells": cells_state(cells),
+            "warm": wholes(self._warm.order([cell.posterior for cell in cells])),
+        }
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from a saved state of a partition with the same settings."""
+        self.sites.restore(saved.part("sites"))
+        width = self.geometry.dim + 1
+        split, leaves = (
+            [tuple(row) for row in saved.wholes(name, (None, width)).tolist()]
+            for name in ("split", "leaves")
+        )
+        check_cover(saved, self.geometry, split, leaves)
+        if self.explicit and self.lattice is not None:
+            saved.require(not levels_left(self.geometry, split, leaves), "all cells")
+        self.split, self.leaves, self.altered = set(split), {}, []
+        self._where.clear()
+        levels = saved.numbers("fresh_levels", DEEPEST + 2)
+        cells = saved.part("cells")
+        dense = cells.flags("is_dense", (len(leaves),)).tolist()
+        if isinstance(self.candidates, BoxCandidates):
+            layouts = self.candidates.restored(saved.part("layouts"), leaves)
+        else:
+            layouts = self._arm_layouts(saved, leaves, levels)
+        for layout, is_dense in zip(layouts, dense, strict=True):
+            m = len(layout.sites)
+            shape = self.candidates.grid_shape if m == len(self.sites) else None
+            posterior = new_posterior(m, self.alpha, shape)
+            if self.lattice is not None and is_dense:
+                posterior = DensePosterior(self.alpha)  # it may have grown
+            saved.require(is_dense == isinstance(posterior, DensePosterior), "small covariances")
+            self.leaves[layout.key] = Cell(layout, posterior, self.rule.quota(layout.key[0]))
+        restore_cells(cells, list(self.leaves.values()), lambda c: self.candidates.prior(c.layout))
+        for cell in self.leaves.values():
+            held = self.data(cell).sites
+            cell.count, cell.distinct = int(self.sites.count[held].sum()), len(held)
+        self._warm.restore(saved, "warm", [cell.posterior for cell in self.leaves.values()])
+        if isinstance(self.fresh, FreshBox):
+            self.fresh.restore(levels, split)
+
+    def _arm_layouts(self, saved: Saved, leaves: list[CellKey], levels: list[int]) -> list[Layout]:
+        """The arms of cells; the other cells with arms have no data."""
+        members: dict[CellKey, IntArray] = {}
+        work = self._first_members(np.arange(len(self.sites)))
+        while work:
+            key, arms = work.pop()
+            if key in self.split:
+                work += self._child_members(key, arms)
+            else:
+                members[key] = arms
+        saved.require(set(leaves) <= set(members), "arms in each cell")
+        layouts = [self.candidates.lay_out(key, members.pop(key)) for key in leaves]
+        data = any(self.sites.count[arms].any() for arms in members.values())
+        saved.require(not (data or (self.explicit and members)), "a cell for all data")
+        if isinstance(self.fresh, FreshArms) and isinstance(self.sites, ArmSites):
+            priority = self.sites.priority
+            lowest = {key: (arms, int(priority[arms].min())) for key, arms in members.items()}
+            self.fresh.restore(levels, lowest)
+        return layouts
+
+    def fresh_levels(self) -> set[int]:
+        """Levels that have cells without data, by count: nothing is looked for."""
+        if isinstance(self.fresh, FreshArms):
+            return {key[0] for key in self.fresh.arms}
+        if isinstance(self.fresh, FreshBox):
+            return levels_left(self.geometry, self.split, self.leaves)
+        return set()
 
     def inherit(self, cell: Cell, bounds: Inherited) -> None:
         """Keep bounds on f at a cell's candidates beside those that it inherited already."""

@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from partita._state import Saved, State
 from partita._types import FloatArray
 
 from .cell import Cell
@@ -39,8 +40,30 @@ class Scorer(Protocol):
         """Forget what is kept for a cell that is gone."""
         ...
 
+    def state(self) -> State:
+        """What changes, as plain data."""
+        ...
 
-class UpperBounds:
+    def restore(self, saved: Saved) -> None:
+        """Go on from a saved state."""
+        ...
+
+
+class _Stateless:
+    """A scorer that keeps nothing."""
+
+    def forget(self, cell: Cell) -> None:
+        """Nothing is kept."""
+
+    def state(self) -> State:
+        """Nothing changes."""
+        return {}
+
+    def restore(self, saved: Saved) -> None:
+        """Nothing changes."""
+
+
+class UpperBounds(_Stateless):
     """μ + βσ, the standard deviation lowered by pending plays."""
 
     optimistic = True
@@ -50,11 +73,8 @@ class UpperBounds:
         """Moments as they are: the table computes the width."""
         return Scores(cell.posterior.mean, std, cell.posterior.gain)
 
-    def forget(self, cell: Cell) -> None:
-        """Nothing is kept."""
 
-
-class TightenedBounds:
+class TightenedBounds(_Stateless):
     """μ + βσ, or the smallest bound that the cell inherited if that is less.
 
     Needs a width that does not depend on t: scores are computed when a cell changes.
@@ -73,6 +93,3 @@ class TightenedBounds:
             return Scores(posterior.mean, std, posterior.gain)
         upper = posterior.mean + width_of(self._width, posterior.gain, cell.key[0], t) * std
         return Scores(np.minimum(upper, cell.inherited.ceiling), np.zeros(len(upper)), 0.0)
-
-    def forget(self, cell: Cell) -> None:
-        """Nothing is kept."""

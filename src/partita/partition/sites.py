@@ -13,6 +13,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from partita._state import LARGEST, Saved, State
 from partita._types import FloatArray, IntArray, WordArray
 from partita.model.domains import Arms, Box, Grid
 from partita.model.mixed import Mixed
@@ -23,6 +24,8 @@ from .cover import Geometry
 #: Lattice points are multiples of 2^-SNAP_BITS in scaled coordinates down to level 28, in one
 #: dimension, and Sobol' points down to level 15.
 SNAP_BITS = 32
+#: How far a saved point may lie from its scaled coordinates, in sides of the domain.
+NEAR = 1e-8
 
 
 class Sites:
@@ -38,6 +41,11 @@ class Sites:
     def x(self, site: int) -> FloatArray:
         """The point of a site in the user's units, (d,)."""
         return np.asarray(self._points[site].copy())
+
+    @property
+    def points(self) -> FloatArray:
+        """All points in the user's units, (n, d), not to be written to."""
+        return self._points[: len(self)]
 
     def add(self, site: int, value: float, weight: float = 1.0) -> int:
         """Add one value at a site; return how many it has now."""
@@ -66,6 +74,23 @@ class Sites:
         weight = self.count if self._weight is None else self._weight
         return np.asarray(weight[sites].astype(float))
 
+    def state(self) -> State:
+        """What was told at the sites, as plain data."""
+        n = len(self)
+        weight = None if self._weight is None else self._weight[:n].copy()
+        return {"count": self.count[:n].copy(), "total": self.total[:n].copy(), "weight": weight}
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+    def _restore_data(self, saved: Saved, n: int) -> None:
+        """Go on from what was told at n sites."""
+        self.count = saved.wholes("count", (n,))
+        self._weight = saved.floats("weight", (n,), 0.0, 1e30) if "weight" in saved else None
+        weight, told = self.weight_of(slice(None)), self.count > 0
+        saved.require(((weight > 0) == told).all(), "weights where there are values")
+        self.total = saved.floats("total", (n,), -LARGEST * weight, LARGEST * weight)
+
     def _own_weight(self) -> FloatArray:
         """The weight as an array of its own, from now on."""
         if self._weight is None:
@@ -87,6 +112,10 @@ class ArmSites(Sites):
     def locate(self, points: FloatArray) -> IntArray:
         """Numbers of the arms at `points`."""
         return self._domain.index_of(points)
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from what was told at the arms."""
+        self._restore_data(saved, len(self))
 
 
 class BoxSites(Sites):
@@ -137,6 +166,40 @@ class BoxSites(Sites):
             self.scaled[number] = scaled
             self._points[number] = self.to_user(scaled[None, :])[0] if x is None else x
         return number
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def state(self) -> State:
+        """The points, and what was told at them, as plain data."""
+        n = len(self)
+        points = {"points": self._points[:n].copy(), "scaled": self.scaled[:n].copy()}
+        return {**super().state(), **points}
+
+    def restore(self, saved: Saved, in_units: bool = False) -> None:
+        """Go on from saved points; their scaled coordinates are the user's units if `in_units`.
+
+        The points are of the domain, constraint and all: they may be asked for again.
+        """
+        domain = self._domain
+        points = saved.floats("points", (None, domain.dim), domain.lower, domain.upper)
+        domain.check(points)
+        if isinstance(domain, Mixed):
+            saved.require(domain.mask(points).all(), "points that the constraint allows")
+        n = len(points)
+        scaled = saved.floats("scaled", (n, domain.dim))
+        if in_units:
+            same = scaled == points
+        else:
+            inside = (scaled >= 0.0) & (scaled <= self._geometry.per_side)
+            saved.require(inside.all(), "coordinates inside the cover")
+            same = np.abs(self.to_user(scaled) - points) <= NEAR * (domain.upper - domain.lower)
+        saved.require(same.all(), "points at their coordinates")
+        data, width = scaled.tobytes(), 8 * domain.dim
+        self._numbers = {data[width * i : width * (i + 1)]: i for i in range(n)}
+        saved.require(len(self._numbers) == n, "each point once")
+        self._points, self.scaled = points, scaled
+        self._restore_data(saved, n)
 
 
 Number = TypeVar("Number", bound=np.generic)

@@ -13,7 +13,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import numpy as np
+
+from partita._state import BadState, Saved, State
+from partita.gp.gains import GreedyGain
+
 from .cover import cell_exponent
+
+#: No saved information gain is larger.
+MOST_GAIN = 1e12
 
 
 class Width:
@@ -35,6 +43,13 @@ class Width:
     def clock(self, t: int) -> float:
         """The part under the root that depends on the step."""
         return 0.0
+
+    def state(self) -> State:
+        """What changes, as plain data: mostly nothing."""
+        return {}
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from a saved state."""
 
 
 def width_of(width: Width, gain: float, level: int, t: int) -> float:
@@ -209,3 +224,16 @@ class SrinivasWidth(Width):
         while len(gains) <= t:
             gains.append(self.largest_gain(len(gains)))
         return 300.0 * gains[t] * math.log(t / self.delta) ** 3
+
+    def state(self) -> State:
+        """The bounds so far, and what the next ones come from."""
+        if not isinstance(self.largest_gain, GreedyGain):
+            raise BadState(f"{self.largest_gain!r} is not saved")
+        return {"gains": np.array(self._gains, dtype=float), "greedy": self.largest_gain.state()}
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from the bounds so far."""
+        if not isinstance(self.largest_gain, GreedyGain):
+            raise BadState(f"{self.largest_gain!r} is not saved")
+        self._gains[:] = saved.floats("gains", (None,), 0.0, MOST_GAIN).tolist()
+        self.largest_gain.restore(saved.part("greedy"))

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import replace
+from types import FunctionType
 from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from partita._checks import as_floats, check_seed
+from partita._locks import in_turn
+from partita._state import Saved, State, wholes
 from partita._types import FloatArray, IntArray, Recommendation
 from partita._version import __version__
 from partita.errors import InvalidInput, NotPending, VersionMismatch, warn_theory
@@ -18,12 +21,17 @@ from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Box, Grid
 from partita.model.kernels import Matern
 from partita.model.mixed import Mixed
-from partita.partition.cover import MAX_DIM
+from partita.partition.sites import NEAR
 
-#: Raised by one whenever what a policy saves changes; a policy of another version is refused.
-STATE_VERSION = 8
+#: Raised by one whenever what several policies save changes, by `state` or by pickle; what was
+#: saved by another version is refused. One policy alone has its own `state_version`.
+STATE_VERSION = 9
 #: Values beyond this could overflow when they are squared or summed.
 LARGEST_VALUE = 1e150
+#: Methods and properties of policies that one thread at a time is in.
+IN_TURN = frozenset(
+    ("ask", "expect", "tell", "cancel", "recommend", "certificate", "predict", "cover", "settings")
+)
 
 
 class Policy(ABC):
@@ -31,7 +39,13 @@ class Policy(ABC):
 
     A concrete policy numbers the points it can play (*sites*) and fills in the methods below that
     start with an underscore; this class checks input and keeps account of pending points.
+
+    Threads may share a policy: each call waits until those of other threads have returned.
     """
+
+    #: The lock is no part of what a policy knows: it is neither copied nor saved with it.
+    __slots__ = ("__dict__", "__weakref__", "_turn")
+    _turn: Any
 
     #: What stands behind the policy's bounds: "proven", "published" (proven in the paper, under its
     #: assumptions), "bayesian" (true if f is drawn from the prior), "calibrated" or "none".
@@ -45,6 +59,19 @@ class Policy(ABC):
     #: Evaluations planned; None where the policy needs no horizon.
     horizon: int | None = None
     _past_horizon = False
+    #: The version of what `state` returns. A class that names none of its own has no state: what
+    #: it adds to the class it is made from would be lost.
+    state_version: ClassVar[int]
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """Have threads wait for each other in the methods that a policy fills in, too."""
+        super().__init_subclass__(**settings)
+        for name in IN_TURN & cls.__dict__.keys():
+            own = cls.__dict__[name]
+            if isinstance(own, property) and own.fget is not None:
+                setattr(cls, name, own.getter(in_turn(own.fget)))
+            elif isinstance(own, FunctionType):
+                setattr(cls, name, in_turn(own))
 
     def __init__(self, domain: Grid | Arms | Box | Mixed) -> None:
         if isinstance(domain, Mixed) and self.plays_mixed:
@@ -66,12 +93,14 @@ class Policy(ABC):
 
     # -- the interface --------------------------------------------------------------------------
 
+    @in_turn
     def ask(self) -> FloatArray:
         """The next point to evaluate, (d,). Ask again before telling and this one stays pending."""
         site, x = self._propose()
         self._add_pending(x.tobytes(), site)
         return x
 
+    @in_turn
     def expect(self, x: npt.ArrayLike) -> bool:
         """Count a point as pending that was chosen elsewhere, as if `ask` had returned it.
 
@@ -85,6 +114,7 @@ class Policy(ABC):
             self._add_pending(point.tobytes(), site)
         return self.plans_from_pending
 
+    @in_turn
     def tell(self, x: npt.ArrayLike, y: npt.ArrayLike, *, std: npt.ArrayLike | None = None) -> None:
         """Report the value y observed at x, or values (n,) at points (n, d).
 
@@ -114,6 +144,7 @@ class Policy(ABC):
         else:
             self._record(site, value, asked, known)
 
+    @in_turn
     def cancel(self, x: npt.ArrayLike) -> None:
         """Give up a pending point, whose evaluation failed or was dropped."""
         point = _as_point(x)
@@ -235,8 +266,77 @@ class Policy(ABC):
         else:
             self._record_many(sites, values, stds)
 
+    # -- saved state ------------------------------------------------------------------------------
+
+    @in_turn
+    def state(self) -> State | None:
+        """What has happened so far, as plain data for `restore`; None if this class cannot say.
+
+        Plain data are None, booleans, numbers, strings, lists, dicts and arrays. The settings are
+        not among them. `BadState` is raised if it cannot be saved at this moment, which is rare.
+        """
+        if "state_version" not in vars(type(self)):
+            return None
+        return {"version": STATE_VERSION, **self._label(), **self._state()}
+
+    @in_turn
+    def restore(self, state: State) -> None:
+        """Go on from what `state` returned; this policy is new and has the same settings.
+
+        What is given is checked number by number. A policy that raised is not to be used.
+        """
+        if self._told or self._pending:
+            raise InvalidInput(
+                f"restore(...): {type(self).__name__} has been played already. Restore into a new "
+                "one, made with the same settings."
+            )
+        saved = Saved(state, "state")
+        for name, value in {"version": STATE_VERSION, **self._label()}.items():
+            saved.expect(name, value)
+        self._restore(saved)
+
+    def _label(self) -> dict[str, str | int]:
+        return {"policy": type(self).__name__, "policy_version": type(self).state_version}
+
+    def _state(self) -> State:
+        """The fields of the state; a concrete policy adds its own."""
+        points = b"".join(self._pending_points)
+        entries = list(self._pending_points.values())
+        return {
+            "told": self._told,
+            "past_horizon": self._past_horizon,
+            "pending": np.frombuffer(points).reshape(len(entries), -1)
+            if entries
+            else np.empty((0, self.domain.dim)),
+            "pending_sites": wholes(site for site, _ in entries),
+            "pending_plays": wholes(plays for _, plays in entries),
+        }
+
+    def _restore(self, saved: Saved) -> None:
+        """Read the fields of the state; a concrete policy calls `_restore_plays` on its way."""
+        raise NotImplementedError
+
+    def _restore_plays(self, saved: Saved, sites: FloatArray) -> None:
+        """Read what `_state` here wrote, once the points (n, d) of all sites are known."""
+        self._told = saved.integer("told")
+        self._past_horizon = saved.flag("past_horizon")
+        points = saved.floats("pending", (None, self.domain.dim))
+        numbers = saved.wholes("pending_sites", (len(points),), 0, len(sites) - 1)
+        plays = saved.wholes("pending_plays", (len(points),), 1).tolist()
+        away = np.abs(sites[numbers] - points)
+        near = (away <= NEAR * (self.domain.upper - self.domain.lower)).all()
+        saved.require(near, "pending points at their sites")
+        words = [row.tobytes() for row in points]
+        exact = {row.tobytes() for row in sites} if words else set()
+        for word, site, number in zip(words, numbers.tolist(), plays, strict=True):
+            # A site asked for again must be found by its point.
+            saved.require(word not in exact or sites[site].tobytes() == word, "sites of points")
+            self._pending_points[word] = [site, number]
+        saved.require(len(self._pending_points) == len(points), "each pending point once")
+        self._pending = sum(plays)
+
     def __getstate__(self) -> dict[str, Any]:
-        """State for pickling, marked with its version."""
+        """State for pickling, marked with its version. Other threads must leave it alone then."""
         return {**self.__dict__, "state_version": STATE_VERSION, "written_by": __version__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -371,10 +471,6 @@ def check_kernel(kernel: object, domain: Grid | Arms | Box | Mixed) -> Matern:
     if not isinstance(kernel, Matern):
         raise InvalidInput(
             f"kernel={kernel!r}: give a kernel, such as Matern(nu=1.5, lengthscale=0.2)."
-        )
-    if domain.dim > MAX_DIM:
-        raise InvalidInput(
-            f"the domain has {domain.dim} dimensions, but at most {MAX_DIM} are supported."
         )
     kernel.scales(domain.dim)
     return kernel

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from partita._state import Saved, State
 from partita._types import FloatArray
 from partita.errors import InvalidInput
 from partita.model.mixed import Mixed
@@ -126,6 +127,25 @@ class FeasiblePoints:
                 break
             scale = scale * CLOSER
         return feasible
+
+    def state(self) -> State:
+        """What is remembered, as plain data."""
+        return {
+            "pool": self._pool.copy(),
+            "draws": self._draws,
+            "asked": float(self._asked),
+            "allowed": float(self._allowed),
+        }
+
+    def restore(self, saved: Saved) -> None:
+        """Remember what was saved, if the constraint allows it."""
+        self._pool = saved.floats("pool", (None, self._domain.dim), 0.0, 1.0)
+        saved.require(len(self._pool) <= POOL, "a pool of some points")
+        self._domain.check(self._pool)
+        saved.require(self._domain.mask(self._pool).all(), "a pool that the constraint allows")
+        self._draws = saved.integer("draws")
+        self._asked = saved.real("asked", 1.0)
+        self._allowed = saved.real("allowed", 1.0, self._asked)
 
     def _kept(self, rows: FloatArray) -> FloatArray:
         """Those of the valid rows (k, D) that are feasible, which tells how rare they are."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from partita._state import State
 from partita._types import FloatArray, Prediction
 from partita.errors import InvalidInput
 
@@ -61,3 +62,16 @@ def cells(policy: Any) -> tuple[Any, ...]:
 def guarantee(policy: Any) -> str:
     """What stands behind the bounds: see `Policy.guarantee`."""
     return str(getattr(policy, "guarantee", "none"))
+
+
+def state(policy: Any) -> State | None:
+    """What has happened to the policy, as plain data; None if it cannot say, or not go on from it.
+
+    A policy of the user's own has a state if it has `state()`, which returns a dict of plain data,
+    and `restore(state)`, which a new one goes on from.
+    """
+    save = getattr(policy, "state", None)
+    if not callable(save) or not callable(getattr(policy, "restore", None)):
+        return None
+    saved = save()
+    return saved if isinstance(saved, dict) else None

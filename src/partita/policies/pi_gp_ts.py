@@ -47,6 +47,7 @@ class PiGPTS(UCBPolicy):
 
     guarantee = "proven"
     takes_std = True
+    state_version = 1
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Box, Grid
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
-from partita.partition.cover import Geometry, SplitRule, paper_cells_per_side
+from partita.partition.cover import CLOSED_DIMS, Geometry, SplitRule, paper_cells_per_side
 from partita.partition.engine import Engine
 from partita.partition.lattice import default as default_lattice
 from partita.partition.partition import Partition
@@ -76,6 +76,7 @@ class PiGPUCB(UCBPolicy):
 
     guarantee = "proven"
     takes_std = True
+    state_version = 1
 
     def __init__(
         self,
@@ -197,16 +198,10 @@ def make_partition(
             f"this policy makes every cell at once: give so few that there are at most "
             f"{MOST_FIRST_CELLS:,}."
         )
-    return Partition(
-        domain,
-        Geometry(domain.dim, rule.per_side),
-        rule,
-        kernel,
-        alpha,
-        seed,
-        default_lattice(domain.dim) if isinstance(domain, Box) else None,
-        explicit,
-    )
+    lattice = default_lattice(domain.dim) if isinstance(domain, Box) else None
+    closed = domain.dim <= CLOSED_DIMS if lattice is None else lattice.closed
+    geometry = Geometry(domain.dim, rule.per_side, closed)
+    return Partition(domain, geometry, rule, kernel, alpha, seed, lattice, explicit)
 
 
 def split_rule(

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from partita._state import Saved, State
 from partita._types import CellView, FloatArray, IntArray, Prediction, Recommendation
 from partita.model.assumptions import Assumptions
 from partita.partition.bounds import warn_contradiction
@@ -67,8 +68,21 @@ class UCBPolicy(Policy):
 
     @property
     def cover(self) -> tuple[CellView, ...]:
-        """The cells of the present cover, in units of the unit cube."""
+        """The cells of the present cover, in units of the unit cube.
+
+        Refused where they are more than a million, as they soon are in many dimensions.
+        """
         return self._engine.cover(self._told + 1)
+
+    @property
+    def cells(self) -> int:
+        """How many cells the present cover has."""
+        return self._engine.partition.cells
+
+    @property
+    def information_gain(self) -> float:
+        """The information gain of all cells of the present cover together."""
+        return math.fsum(c.posterior.gain for c in self._engine.partition.leaves.values())
 
     @property
     def cells_created(self) -> int:
@@ -105,3 +119,13 @@ class UCBPolicy(Policy):
 
     def _released(self, site: int) -> None:
         self._engine.release(site, self._step())
+
+    def _state(self) -> State:
+        return {**super()._state(), "engine": self._engine.state()}
+
+    def _restore(self, saved: Saved) -> None:
+        engine, partition = saved.part("engine"), self._engine.partition
+        partition.restore(engine.part("partition"))
+        self._restore_plays(saved, partition.sites.points)
+        saved.require(int(partition.sites.count.sum()) == self._told, "all values")
+        self._engine.restore(engine, self._pending_plays())

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from partita._checks import check_seed
+from partita._state import Saved, State, generator_state
 from partita._types import FloatArray, IntArray, Recommendation
 from partita.model.domains import Arms, Box, Grid
 from partita.model.mixed import Mixed
@@ -28,6 +29,7 @@ class UniformSampling(Policy):
     """
 
     plays_mixed = True
+    state_version = 1
 
     def __init__(self, domain: Grid | Arms | Box | Mixed, *, seed: int = 0) -> None:
         super().__init__(domain)
@@ -89,3 +91,19 @@ class UniformSampling(Policy):
 
     def _released(self, site: int) -> None:
         pass
+
+    def _state(self) -> State:
+        return {
+            **super()._state(),
+            "sites": self._sites.state(),
+            "random": generator_state(self._random),
+            "feasible": None if self._feasible is None else self._feasible.state(),
+        }
+
+    def _restore(self, saved: Saved) -> None:
+        self._sites.restore(saved.part("sites"))
+        self._restore_plays(saved, self._sites.points)
+        saved.require(int(self._sites.count.sum()) == self._told, "all values")
+        saved.generator("random", self._random)
+        if self._feasible is not None:
+            self._feasible.restore(saved.part("feasible"))

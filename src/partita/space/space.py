@@ -16,6 +16,7 @@ from typing import Any, final
 import numpy as np
 
 from partita._checks import as_floats
+from partita._text import message_of
 from partita._types import BoolArray, FloatArray, IntArray
 from partita.errors import InvalidInput
 from partita.model.domains import Arms, Grid
@@ -251,8 +252,8 @@ class Space:
             answer = self.constraint(params) if self.names is None else self.constraint(**params)
         except Exception as error:
             raise InvalidInput(
-                f"feasible failed at {params!r} ({type(error).__name__}: {error}). It is called "
-                f"{_called(self.names)}, and must return True or False"
+                f"feasible failed at {params!r} ({type(error).__name__}: {message_of(error)}). It "
+                f"is called {_called(self.names)}, and must return True or False"
             ) from error
         if isinstance(answer, np.ndarray | np.generic) and answer.size == 1:
             answer = answer.item()

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from partita._checks import as_number
+from partita._text import HIDDEN
 from partita.errors import InvalidInput
 from partita.model.domains import Arms, Box, Grid
 
@@ -18,6 +19,9 @@ from .decimals import plain
 from .parameters import Float, Integer, Stepped
 
 Parameter: TypeAlias = Float | Integer | Stepped | Categorical
+
+#: Characters that the name of a parameter has at most.
+LONGEST_NAME = 200
 
 _log = logging.getLogger(__name__)
 
@@ -47,9 +51,24 @@ def _from_mapping(spec: Mapping[Any, Any]) -> Parts:
     if not spec:
         raise InvalidInput("the space is empty: give at least one parameter, {name: (low, high)}")
     for name in spec:
-        if not isinstance(name, str) or not name:
-            raise InvalidInput(f"parameter {name!r}: names are words, as keywords of the function")
+        _check_name(name)
     return Parts(tuple(spec), tuple(as_parameter(value, name) for name, value in spec.items()))
+
+
+def _check_name(name: object) -> None:
+    """Refuse what cannot name a parameter, on paper and on a terminal."""
+    if not isinstance(name, str) or not name:
+        raise InvalidInput(f"parameter {name!r}: names are words, as keywords of the function")
+    if len(name) > LONGEST_NAME:
+        raise InvalidInput(
+            f"parameter {name[:20]!r}…: the name has {len(name):,} characters. Give one of at most "
+            f"{LONGEST_NAME}"
+        )
+    if HIDDEN.search(name):
+        raise InvalidInput(
+            f"parameter {name!r}: names cannot have control characters, line breaks or others that "
+            "steer a terminal. Leave them out"
+        )
 
 
 def _from_pairs(spec: Any) -> Parts:

@@ -32,7 +32,16 @@ def read(text: str, feasible: Callable[..., Any] | None = None) -> Space:
         content = json.loads(text)
         if content["format"] == FORMAT:
             return _space(content, feasible)
-    except (TypeError, KeyError, AttributeError, json.JSONDecodeError) as error:
+    except InvalidInput:
+        raise
+    except (
+        TypeError,
+        KeyError,
+        AttributeError,
+        ValueError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         raise InvalidInput(f"{text!r:.200} is not a space: give what to_json wrote") from error
     raise InvalidInput(
         f"this space was written in form {content['format']!r}, but this Partita reads form "

@@ -1,9 +1,15 @@
-"""The lines of a study's log."""
+"""The lines of a study's log, and the checksum that chains each to all before it."""
 
 from __future__ import annotations
 
+import math
+import struct
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from partita.errors import InvalidInput
 
 
 class Kind(StrEnum):
@@ -30,6 +36,10 @@ BEGINNINGS = (Kind.ASK, Kind.EXPECT, Kind.ADD)
 ENDINGS = (Kind.TELL, Kind.ADD, Kind.CANCEL, Kind.EXPIRE)
 
 
+class Broken(InvalidInput):
+    """A line of a log that is not what was written. The message says which."""
+
+
 class Event(NamedTuple):
     """A line of the log.
 
@@ -53,6 +63,8 @@ class Event(NamedTuple):
         Of an ask, expect or adopt: the run that evaluates the trial, if one does.
     std
         Of a tell or add: the standard deviation of the value's noise, if it is known.
+    digest
+        The checksum of the line and of all lines before it: see `digest_of`.
     """
 
     seq: int
@@ -64,3 +76,122 @@ class Event(NamedTuple):
     point: bytes | None = None
     owner: int | None = None
     std: float | None = None
+    digest: bytes | None = None
+
+
+# -- checks ----------------------------------------------------------------------------------------
+
+#: Types that each column of a row may have.
+Types = Sequence[tuple[type, ...]]
+
+#: The tables besides the log: how they are read, and the types of their columns.
+OWNERS: tuple[str, Types] = ("SELECT id, name FROM owners ORDER BY id", ((int,), (str,)))
+PROGRESS: tuple[str, Types] = (
+    "SELECT told, time, mean, lower, upper, certificate FROM progress ORDER BY told",
+    ((int,), (float,), *[(float, type(None))] * 4),
+)
+#: What the columns hold, in their order; NULL only where there is a None.
+_TYPES: Types = (
+    (int,),
+    (str,),
+    (int,),
+    (float,),
+    (float, type(None)),
+    (str, type(None)),
+    (bytes, type(None)),
+    (int, type(None)),
+    (float, type(None)),
+    (bytes, type(None)),
+)
+#: Seconds since 1970 of the years 1 and 9999, beyond which there is no date.
+FIRST_TIME, LAST_TIME = -62_135_596_800.0, 253_402_300_799.0
+#: No kind is as long, and no parameters as JSON are.
+LONGEST_KIND, LONGEST_PARAMS = 20, 20_000_000
+
+
+def checked(row: Sequence[Any]) -> Event:
+    """A row of the table as an event; refused if a column holds what it cannot.
+
+    A row of an older format has fewer columns.
+    """
+    for name, value, types in zip(Event._fields, row, _TYPES, strict=False):
+        if type(value) not in types:
+            raise _bad(row, f"{name} is of type {type(value).__name__}")
+    event = Event._make((*row, *(None,) * (len(_TYPES) - len(row))))
+    if not FIRST_TIME <= event.time <= LAST_TIME:
+        raise _bad(row, f"{event.time!r} is not a time")
+    if event.trial < 0 or (event.owner is not None and event.owner < 0):
+        raise _bad(row, "a number is negative")
+    if len(event.kind) > LONGEST_KIND or len(event.params or "") > LONGEST_PARAMS:
+        raise _bad(row, "it is too long")
+    return event
+
+
+def _bad(row: Sequence[Any], why: str) -> Broken:
+    return Broken(f"the log is damaged at event {row[0]}: {why}")
+
+
+def typed(rows: Iterable[Any], types: Types) -> Iterator[Any]:
+    """Rows of any table, refused unless their columns are of some types and the first rises.
+
+    Each is checked before the next is read: a damaged table may have no end.
+    """
+    last = None
+    for row in rows:
+        for value, allowed in zip(row, types, strict=True):
+            if type(value) not in allowed:
+                raise Broken(f"there is {value!r:.40} where it cannot be")
+        if last is not None and not row[0] > last:
+            raise Broken("rows of a table are out of order")
+        last = row[0]
+        yield row
+
+
+#: Stands before the first line of a log.
+ORIGIN = bytes(16)
+#: seq, trial, time, value, owner, std; lengths of kind, params and point.
+_NUMBERS = struct.Struct("<qqddqdqqq")
+
+
+def digest_of(before: bytes, event: Event) -> bytes:
+    """The checksum of an event and of all before it: 16 bytes of BLAKE2b.
+
+    It is taken of the digest before; of seq, trial, time, value, owner and std, and the lengths in
+    bytes of kind, params and point, as little-endian int64 and float64; and of kind, params and
+    point themselves, text as UTF-8. For NULL stand NaN, an owner of -1 and a length of -1.
+    """
+    seq, kind, trial, time, value, params, point, owner, std, _ = event
+    # SQLite stores -0.0 as 0.0.
+    value, std = (math.nan if number is None else number + 0.0 for number in (value, std))
+    word = kind.encode("utf-8", "surrogatepass")
+    text = b"" if params is None else params.encode("utf-8", "surrogatepass")
+    sizes = len(word), -1 if params is None else len(text), -1 if point is None else len(point)
+    numbers = _NUMBERS.pack(
+        seq, trial, time + 0.0, value, -1 if owner is None else owner, std, *sizes
+    )
+    content = b"".join((before, numbers, word, text, point or b""))
+    return blake2b(content, digest_size=16).digest()
+
+
+#: How the row `head` of `meta` ends: this is all there is, or more stands in the write-ahead log.
+WHOLE, MORE = " whole", " more"
+
+
+def head_of(seq: int, digest: bytes) -> str:
+    """The row `head` of `meta` when an event is the last: its number, its digest, and `WHOLE`."""
+    return f"{seq} {digest.hex()}{WHOLE}"
+
+
+def chained(events: Iterable[Event], after: int, digest: bytes) -> Iterator[Event]:
+    """The events that follow the one numbered `after`, of that digest, as long as they do."""
+    for event in events:
+        if event.seq != after + 1:
+            raise Broken(f"event {after + 1} is missing in the log")
+        digest = digest_of(digest, event)
+        if event.digest != digest:
+            raise Broken(
+                f"the log is damaged at event {event.seq} ({event.kind!r} of trial {event.trial}): "
+                "its checksum differs"
+            )
+        after = event.seq
+        yield event

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -19,6 +20,10 @@ from .events import BEGINNINGS, ENDINGS, Kind
 
 if TYPE_CHECKING:
     from .study import Study
+
+#: What formulas begin with, the apostrophe that guards against them, and nothing.
+_FORMULAS = tuple("=+-@\t\r\n＝＋－＠'")
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 
 SUFFIXES = (".csv", ".parquet")
 
@@ -82,15 +87,35 @@ def export(study: Study, path: str | PathLike[str]) -> None:
 
 
 def write_csv(study: Study, file: IO[str]) -> None:
-    """Write the trials of a study as CSV; what there is not yet is empty."""
+    """Write the trials of a study as CSV; what there is not yet is empty.
+
+    A text that a spreadsheet would take for a formula has an apostrophe before it, and so has one
+    that begins with an apostrophe: who takes one away from each that begins so has all as it was.
+    """
     table = columns(study)
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(table)
-    writer.writerows(map(_texts, zip(*table.values(), strict=True)))
+    # Cells with either end of a line are quoted for this terminator; lines end as ever.
+    writer = csv.writer(_Lines(file), lineterminator="\r\n")
+    writer.writerow(map(_cell, table))
+    writer.writerows(map(_cell, row) for row in zip(*table.values(), strict=True))
 
 
-def _texts(row: Iterable[Any]) -> list[Any]:
-    return [v.isoformat() if isinstance(v, datetime) else v for v in row]
+class _Lines:
+    """A file whose lines end with one character, whatever the writer of the lines thinks."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def write(self, line: str) -> int:
+        return self._file.write(line.removesuffix("\r\n") + "\n")
+
+
+def _cell(value: Any) -> Any:
+    """What is written for a value: text that is neither a number nor a time is never a formula."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, str) and value[:1] in _FORMULAS and not _NUMBER.fullmatch(value):
+        return f"'{value}"
+    return value
 
 
 def _typed(column: list[Any]) -> list[Any]:

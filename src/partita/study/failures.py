@@ -7,6 +7,9 @@ from pathlib import Path
 
 from partita.errors import StudyError, StudyLocked
 
+#: What reading a file may raise: a message of SQLite's that quotes a damaged schema is no text.
+Unreadable = (sqlite3.Error, UnicodeDecodeError)
+
 #: By SQLite's primary code.
 _REASONS = {
     sqlite3.SQLITE_FULL: "the disk is full. Nothing was changed; free some space and try again",
@@ -16,17 +19,21 @@ _REASONS = {
     " Nothing was changed",
     sqlite3.SQLITE_CANTOPEN: "the file cannot be opened or made: may you write into its folder, "
     "where SQLite needs files of its own beside it?",
-    sqlite3.SQLITE_CORRUPT: "the file is damaged. Keep a copy, and see what `sqlite3 FILE .recover`"
-    " can save",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged. Keep a copy, and see what `partita check` with "
+    "--save, or `sqlite3 FILE .recover`, can save",
+    sqlite3.SQLITE_INTERRUPT: "it takes far too long to read: it is damaged, or was made to be so",
+    sqlite3.SQLITE_TOOBIG: "a row is far too long: the file is damaged, or was made to be so",
 }
 
 
-def code_of(error: sqlite3.Error) -> int:
+def code_of(error: Exception) -> int:
     """SQLite's primary code of an error, 0 if it gave none."""
+    if isinstance(error, UnicodeDecodeError):
+        return sqlite3.SQLITE_CORRUPT
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
-def explained(error: sqlite3.Error, path: Path, timeout: float) -> StudyError:
+def explained(error: Exception, path: Path, timeout: float) -> StudyError:
     """The error to raise in place of SQLite's."""
     code = code_of(error)
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
@@ -35,6 +42,32 @@ def explained(error: sqlite3.Error, path: Path, timeout: float) -> StudyError:
             "it, or give a longer timeout. Nothing was changed"
         )
     return StudyError(f"{path}: {_REASONS.get(code, 'SQLite failed')} ({error})")
+
+
+def overwritten(path: Path, what: str) -> StudyError:
+    """The error for a file that was changed under the hands of a process that had it open."""
+    return StudyError(
+        f"{path}: {what}. Either somebody edited, replaced or deleted it while the study was open, "
+        "or processes wrote over each other because locks do not work on its file system: what was "
+        "told last may be lost. Keep the study on a disk of this machine, and see what `partita "
+        "check` says of it"
+    )
+
+
+def without_log(path: Path) -> StudyError:
+    """The error for a place where SQLite cannot keep a write-ahead log."""
+    return StudyError(
+        f"{path}: SQLite cannot keep a write-ahead log there, which needs locks and memory that "
+        "processes share. Keep the study on a disk of this machine"
+    )
+
+
+def damaged(path: Path, what: str) -> StudyError:
+    """The error for a file whose content is not what was written."""
+    return StudyError(
+        f"{path}: {what}. Restore the file from a copy, or see what `partita check` says of it: "
+        "with --save it writes what is sound to a new file"
+    )
 
 
 def outdated(path: Path) -> StudyError:

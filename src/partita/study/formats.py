@@ -1,8 +1,11 @@
 """The formats of study files, and how a file of an older one is brought up to date.
 
-A file has the number of its format in SQLite's `user_version`. To change the tables:
+A file has the number of its format in SQLite's `user_version`. Its schema must be exactly the one
+that Partita made in that format: no table, column, index, view or trigger more or less. So nothing
+that a stranger wrote into a schema is ever run. To change the tables:
 
-1. raise `FORMAT` by one, and change `TABLES`, which new files are made with;
+1. raise `FORMAT` by one, change `TABLES`, which new files are made with, and note the change in
+   `SINCE`: new columns come last in their table;
 2. add to `UPGRADES`, under the number of the format until then, a function that changes the tables
    of such a file and carries over what is in them;
 3. keep a file of the old format in tests/study/data, with what it says, and never touch it again.
@@ -17,17 +20,21 @@ while it is upgraded is stopped at its next change.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from partita._version import __version__
-from partita.errors import VersionMismatch
+from partita.errors import StudyError, VersionMismatch
+
+from .events import ORIGIN, checked, digest_of, head_of
 
 #: Marks the file as a study of Partita's: "Part" in ASCII.
 APPLICATION = 0x50617274
-#: The format of new files. 1: Partita 0.1; 2: events have `std`.
-FORMAT = 2
+#: The format of new files. 1: Partita 0.1; 2: events have `std`; 3: events have `digest`, the
+#: snapshot has that of its event as `chain`, and `meta` has the row `head`.
+FORMAT = 3
 
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -40,7 +47,8 @@ CREATE TABLE events (
     params TEXT,
     point BLOB,
     owner INTEGER,
-    std REAL
+    std REAL,
+    digest BLOB
 );
 CREATE TABLE owners (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
 CREATE TABLE progress (
@@ -53,9 +61,16 @@ CREATE TABLE snapshot (
     seq INTEGER NOT NULL,
     written_by TEXT NOT NULL,
     digest TEXT NOT NULL,
-    state BLOB NOT NULL
+    state BLOB NOT NULL,
+    chain BLOB
 );
 """
+#: Columns that `TABLES` has, by the format that they came with; and tables, with no column.
+SINCE: Mapping[tuple[str, str], int] = {
+    ("events", "std REAL"): 2,
+    ("events", "digest BLOB"): 3,
+    ("snapshot", "chain BLOB"): 3,
+}
 
 
 def _add_std(db: sqlite3.Connection) -> None:
@@ -63,16 +78,32 @@ def _add_std(db: sqlite3.Connection) -> None:
     db.execute("ALTER TABLE events ADD COLUMN std REAL")
 
 
+def _add_digests(db: sqlite3.Connection) -> None:
+    """Rows have a checksum, from what they say today."""
+    db.execute("ALTER TABLE events ADD COLUMN digest BLOB")
+    db.execute("ALTER TABLE snapshot ADD COLUMN chain BLOB")
+    seq, digest, digests = 0, ORIGIN, []
+    for row in db.execute("SELECT * FROM events ORDER BY seq"):
+        event = checked(row)
+        seq, digest = event.seq, digest_of(digest, event)
+        digests.append((digest, seq))
+    db.executemany("UPDATE events SET digest = ? WHERE seq = ?", digests)
+    db.execute(
+        "UPDATE snapshot SET chain = (SELECT digest FROM events WHERE events.seq = snapshot.seq)"
+    )
+    db.execute("INSERT OR REPLACE INTO meta VALUES ('head', ?)", (head_of(seq, digest),))
+
+
 #: By the number of a format: what makes its tables those of the next, in a transaction that is
 #: under way and is committed by the caller.
-UPGRADES: Mapping[int, Callable[[sqlite3.Connection], None]] = {1: _add_std}
+UPGRADES: Mapping[int, Callable[[sqlite3.Connection], None]] = {1: _add_std, 2: _add_digests}
 
 
 def create(db: sqlite3.Connection, meta: Mapping[str, str]) -> None:
     """Make the tables of a new study, in a transaction that is under way."""
     for statement in filter(str.strip, TABLES.split(";")):
         db.execute(statement)
-    db.executemany("INSERT INTO meta VALUES (?, ?)", list(meta.items()))
+    db.executemany("INSERT INTO meta VALUES (?, ?)", [*meta.items(), ("head", head_of(0, ORIGIN))])
     db.execute(f"PRAGMA application_id = {APPLICATION}")
     db.execute(f"PRAGMA user_version = {FORMAT}")
 
@@ -88,16 +119,29 @@ def version_of(db: sqlite3.Connection) -> int:
 
 
 def check(db: sqlite3.Connection, path: Path) -> None:
-    """Refuse a study that is in no format of today, and cannot be brought to it."""
+    """Refuse a study of a format that cannot be read or upgraded, or with a schema not ours."""
     version = version_of(db)
-    if version <= FORMAT and all(older in UPGRADES for older in range(version, FORMAT)):
-        return
-    by = db.execute("SELECT value FROM meta WHERE key = 'written_by'").fetchone()
-    raise VersionMismatch(
-        f"{path} was written by Partita {by[0] if by else '?'} in format {version}, "
-        f"but Partita {__version__} reads format {FORMAT}: "
-        + ("upgrade Partita" if version > FORMAT else "open it with the Partita it is from")
-    )
+    if not (version <= FORMAT and all(older in UPGRADES for older in range(version, FORMAT))):
+        raise VersionMismatch(
+            f"{path} was written by Partita {_written_by(db)} in format {version}, "
+            f"but Partita {__version__} reads format {FORMAT}: "
+            + ("upgrade Partita" if version > FORMAT else "open it with the Partita it is from")
+        )
+    faults = schema_faults(db)
+    if faults:
+        raise StudyError(
+            f"{path}: its schema is not the one that Partita makes ({'; '.join(faults)}). Nothing "
+            "of it was run, and the file was left as it is. If you do not know who changed it, do "
+            "not trust its numbers; `partita check` with --save writes what is sound to a new file"
+        )
+
+
+def _written_by(db: sqlite3.Connection) -> str:
+    """The version that began a study, as far as that can be looked up safely."""
+    if _schema(db).get("meta") != _expected(FORMAT)["meta"]:
+        return "?"
+    row = db.execute("SELECT value FROM meta WHERE key = 'written_by'").fetchone()
+    return str(row[0])[:40] if row else "?"
 
 
 def upgrade(db: sqlite3.Connection, begin: Callable[[], object]) -> None:
@@ -110,8 +154,8 @@ def upgrade(db: sqlite3.Connection, begin: Callable[[], object]) -> None:
         Begins a transaction that holds the lock of writers.
     """
     while version_of(db) < FORMAT:
-        begin()
         try:
+            begin()
             version = version_of(db)  # another process may have been quicker
             if version < FORMAT:
                 UPGRADES[version](db)
@@ -121,3 +165,53 @@ def upgrade(db: sqlite3.Connection, begin: Callable[[], object]) -> None:
             if db.in_transaction:
                 db.execute("ROLLBACK")
             raise
+
+
+# -- the schema ------------------------------------------------------------------------------------
+
+
+def schema_faults(db: sqlite3.Connection) -> list[str]:
+    """Where the schema of a file is not that of its format, a few words each."""
+    stored, expected = _schema(db), _expected(version_of(db))
+    return [
+        *(f"there is no table {name}" for name in expected if name not in stored),
+        *(f"there is also {name!r:.60}" for name in stored if name not in expected),
+        *(f"{n} is not our table" for n in expected if stored.get(n, expected[n]) != expected[n]),
+    ]
+
+
+def has_ours(db: sqlite3.Connection, *names: str) -> bool:
+    """Whether some tables are ours, so that they may be read, whatever else there is."""
+    stored, expected = _schema(db), _expected(version_of(db))
+    return all(stored.get(name, "") == expected.get(name) for name in names)
+
+
+def _schema(db: sqlite3.Connection) -> dict[str, str]:
+    """The words of each statement in a schema, by name; "" for what cannot be one of our tables."""
+    schema: dict[str, str] = {}
+    pages: set[object] = {1}
+    for kind, name, table, page, sql in db.execute(
+        "SELECT type, name, tbl_name, rootpage, sql FROM sqlite_master"
+    ):
+        good = kind == "table" and name == table and isinstance(sql, str) and page not in pages
+        pages.add(page)
+        schema[str(name)] = _words(sql) if good and name not in schema else ""
+    return schema
+
+
+def _expected(version: int) -> dict[str, str]:
+    """The words of the statements that made the tables of a format, by the table's name."""
+    tables: dict[str, str] = {}
+    for statement in filter(None, map(_words, TABLES.split(";"))):
+        name = statement.split()[2]
+        if SINCE.get((name, ""), 0) <= version:
+            tables[name] = statement
+    for (name, column), since in SINCE.items():
+        if since > version and name in tables:
+            tables[name] = tables[name].replace(f" , {column}", "")
+    return tables
+
+
+def _words(statement: str) -> str:
+    """A statement with one space between all words and signs: ALTER TABLE sets others than we."""
+    return " ".join(re.findall(r"\w+|[^\w\s]", statement))

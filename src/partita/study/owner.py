@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from pathlib import Path
 
 #: Ends the name of an owner whose trials are not under way.
 HELD = "/held"
 
+#: The number of a process.
+_NUMBER = re.compile("[0-9]{1,9}")
 _numbers = itertools.count()
 #: Runs of this process that are under way.
 _running: set[str] = set()
@@ -36,7 +39,7 @@ def is_dead(name: str) -> bool:
     """Whether a run has surely ended."""
     name = name.removesuffix(HELD)
     parts = name.split("/")
-    if len(parts) != 5 or not parts[2].isdigit():
+    if len(parts) != 5 or not _NUMBER.fullmatch(parts[2]):
         return False
     boot, namespace, pid, start, _ = parts
     if boot != _boot():

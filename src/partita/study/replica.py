@@ -1,25 +1,30 @@
 """The state of a study in memory, kept in step with its file.
 
 Every change is one transaction: take in what other processes have logged since, make the change,
-log it, commit. Should anything fail in between, the state in memory is thrown away, and made from
-the log again at the next use.
+log it, commit. Should anything fail in between, or an interrupt come, the state in memory is thrown
+away at the next use, and made from the log again.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
-from partita.errors import InvalidInput, NotPending, StudyError
+from partita._locks import is_under_way
+from partita.errors import HalfChanged, InvalidInput, NotPending, StudyError
 
 from . import snapshot
-from .events import Event
+from .events import MORE, ORIGIN, WHOLE, Event, digest_of, head_of
+from .failures import damaged
 from .settings import Settings
 from .state import State
 from .store import Store
+
+T = TypeVar("T")
 
 #: A snapshot is due once there are SNAPSHOT_EVENTS since the last that took SNAPSHOT_AFTER seconds,
 #: and a second for each SNAPSHOT_BYTES of it: its cost stays a small part, the replay short.
@@ -64,6 +69,10 @@ class Replica:
     ) -> None:
         self.store, self.settings, self.feasible, self.policy = store, settings, feasible, policy
         self._state: State | None = None
+        #: The digest of the last event that is in the state.
+        self._digest = ORIGIN
+        #: When the next pending trial expires, or earlier.
+        self._due = -math.inf
         #: Whether the state is that of some event of the log, no more and no less.
         self._clean = True
         #: Seconds that the events since the last snapshot took; its event and size.
@@ -71,55 +80,77 @@ class Replica:
 
     def current(self) -> State:
         """The state after all that has been logged by anybody."""
-        if self._state is None:
-            self._state, self._clean, self._spent = self._restored(), True, 0.0
-            self._snapshot_seq = self._state.seq
-        state = self._state
-        with self._guarded():
-            self._catch_up(state)
+        if not self._is_sound():
+            self._forget()
+        if self._state is not None:
+            self._catch_up(self._state)
+            return self._state
+        head = self.store.head().removesuffix(MORE).removesuffix(WHOLE) + WHOLE
+        state = self._restored()
+        self._spent, self._snapshot_seq = 0.0, state.seq
+        self._catch_up(state)
+        self._check_head(state, head)
+        self._state = state
         return state
 
-    @contextlib.contextmanager
-    def change(self) -> Iterator[Change]:
-        """One transaction, with a snapshot after it if that is due."""
+    def _check_head(self, state: State, head: str) -> None:
+        """Refuse a log that ends before the event that was stored last."""
+        if head != head_of(state.seq, self._digest):
+            seq = head.partition(" ")[0]
+            if not seq.isdecimal() or len(seq) > 18 or int(seq) >= state.seq:
+                what = f"its log ends at event {state.seq}, but should at {seq:.20}"
+                raise damaged(self.store.path, what)
+
+    def _is_sound(self) -> bool:
+        """Whether the state in memory, if there is one, is that of some event of the log."""
+        return self._clean and not (self._state is not None and self._state.optimizer.torn)
+
+    def _forget(self) -> None:
+        """Throw the state away, after a call that failed or was cut short in a change."""
+        changing = (Replica._catch_up, Replica._worked, Replica._expire)
+        if any(is_under_way(method, self) for method in changing):
+            raise HalfChanged(
+                f"{self.store.path}: the study was used from within another call of it, in the "
+                "middle of a change: `feasible` must not use it"
+            )
+        self._state, self._clean = None, True
+
+    def changed(self, work: Callable[[Change], T]) -> T:
+        """What `work` returns, in one transaction, with a snapshot after it if that is due."""
         state = self.current()  # before the file is locked, so that it is for a moment only
         self._expire(state)
-        with self._guarded(), self.store.transaction() as db:
-            self._catch_up(state)
-            start = time.perf_counter()
-            told = state.optimizer.n_told
-            yield Change(state, self._begin, lambda event: _insert(db, event))
-            if state.optimizer.n_told > told:
-                self._note(state)
-            self._spent += time.perf_counter() - start
+        result = self.store.transact(lambda db: self._worked(db, state, work))
+        self._clean = True
         if self._spent > SNAPSHOT_AFTER:
             self._snapshot(state)
+        return result
+
+    def _worked(self, db: sqlite3.Connection, state: State, work: Callable[[Change], T]) -> T:
+        self._catch_up(state)
+        start = time.perf_counter()
+        told = state.optimizer.n_told
+        result = work(Change(state, self._begin, lambda event: self._insert(db, event)))
+        if state.optimizer.n_told > told:
+            self._note(state)
+        self._spent += time.perf_counter() - start
+        return result
 
     def _begin(self) -> None:
         self._clean = False
 
-    @contextlib.contextmanager
-    def _guarded(self) -> Iterator[None]:
-        """Throw the state away if it may be ahead of the log, or half changed."""
-        try:
-            yield
-        except BaseException:
-            if not self._clean:
-                self._state, self._clean = None, True
-            raise
-        self._clean = True
-
     def _catch_up(self, state: State) -> None:
+        if self.store.head() == head_of(state.seq, self._digest):
+            return  # nothing has been stored since
         start, first = time.perf_counter(), state.seq
-        for event in self.store.events(state.seq):
+        for event in self.store.events(state.seq, self._digest):
             self._clean = False
             try:
                 state.replay(event)
             except (InvalidInput, NotPending) as error:
-                raise StudyError(
-                    f"{self.store.path}: the log is damaged at event {event.seq} ({event.kind} of "
-                    f"trial {event.trial}): {error}. Restore the file from a copy"
-                ) from error
+                where = f"event {event.seq} ({event.kind} of trial {event.trial})"
+                raise damaged(self.store.path, f"the log is damaged at {where}: {error}") from error
+            self._digest = event.digest or ORIGIN
+            self._due = min(self._due, event.time + (self.settings.expire_after or math.inf))
         if state.seq > first:
             self._spent += time.perf_counter() - start
         self._clean = True
@@ -127,14 +158,30 @@ class Replica:
     def _expire(self, state: State) -> None:
         """Give up trials that have been pending for too long."""
         limit = self.settings.expire_after
-        if limit is None or not state.overdue(time.time() - limit):
+        if limit is None or time.time() < self._due:
             return
-        with self._guarded(), self.store.transaction() as db:
+        if not state.overdue(time.time() - limit):
+            self._due = min(state.asked.values(), default=math.inf) + limit
+            return
+
+        def give_up(db: sqlite3.Connection) -> None:
             self._catch_up(state)
             now = time.time()
             for number in state.overdue(now - limit):
                 self._clean = False
-                _insert(db, state.expire(number, now))
+                self._insert(db, state.expire(number, now))
+
+        self.store.transact(give_up)
+        self._clean = True
+
+    def _insert(self, db: sqlite3.Connection, event: Event) -> None:
+        """Write down an event, chained to the last. Within a transaction."""
+        self._digest = digest_of(self._digest, event)
+        self._due = min(self._due, event.time + (self.settings.expire_after or math.inf))
+        row = event._replace(digest=self._digest)
+        db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        head = (head_of(event.seq, self._digest),)
+        db.execute("UPDATE meta SET value = ? WHERE key = 'head'", head)
 
     def _note(self, state: State) -> None:
         """Write down the answer, if the state has looked just now. Within a transaction."""
@@ -147,14 +194,29 @@ class Replica:
 
     def _restored(self) -> State:
         """The state of the snapshot if there is one of use, else the beginning."""
-        fresh = State(self.settings.build(self.feasible, self.policy))
-        last = self.store.rows("SELECT coalesce(max(seq), 0) FROM events")[0][0]
-        query = "SELECT seq, written_by, digest, state FROM snapshot"
-        for seq, written_by, digest, data in self.store.rows(query):
-            stored = snapshot.read(data, digest, written_by, fresh.optimizer.space)
-            if stored is not None and stored.seq == seq <= last:
+        self._digest, self._due = ORIGIN, -math.inf
+        # Of the log that we have: its event has the digest that the snapshot was written after.
+        query = (
+            "SELECT seq, written_by, snapshot.digest, state, chain FROM snapshot "
+            "JOIN events USING (seq) WHERE events.digest = chain LIMIT 1"
+        )
+        for seq, written_by, digest, data, chain in self.store.rows(query):
+            if not (isinstance(data, bytes) and isinstance(chain, bytes)):
+                continue
+            stored = snapshot.read(data, digest, written_by, self._first)
+            if stored is not None and stored.seq == seq:
+                self._digest = chain
                 return stored
-        return fresh
+        return self._first()
+
+    def _first(self) -> State:
+        """The state before any event."""
+        try:
+            return State(self.settings.build(self.feasible, self.policy))
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            if self.settings.own_policy is not None:  # it has its own reasons
+                raise
+            raise damaged(self.store.path, f"what it says cannot be played: {error}") from error
 
     def _snapshot(self, state: State) -> None:
         """Store the state, if that is due. It is no loss if it fails: the log has everything."""
@@ -163,12 +225,13 @@ class Replica:
             return
         if self._others_snapshot():
             return
-        # The class of a policy of the user's own would not be read again.
-        data = snapshot.write(state) if self.settings.own_policy is None else None
+        data = snapshot.write(state)
         if data is not None:
-            row = (state.seq, snapshot.WRITTEN_BY, snapshot.digest_of(data), data)
-            with contextlib.suppress(StudyError), self.store.transaction(len(data)) as db:
-                db.execute("INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?, ?, ?)", row)
+            digest = snapshot.digest_of(data)
+            row = (state.seq, snapshot.WRITTEN_BY, digest, data, self._digest)
+            query = "INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?, ?, ?, ?)"
+            with contextlib.suppress(StudyError):
+                self.store.transact(lambda db: db.execute(query, row), len(data))
             self._snapshot_size = len(data)
         self._spent, self._snapshot_seq = 0.0, state.seq
 
@@ -183,11 +246,12 @@ class Replica:
 
     def close(self) -> None:
         """Close the file, with a snapshot if much has happened since the last."""
-        if self._state is not None and self._spent > 0.1 * SNAPSHOT_AFTER:
+        state = self._state if self._is_sound() else None
+        if state is not None and self._spent > 0.1 * SNAPSHOT_AFTER:
             self._spent, self._snapshot_size = max(self._spent, SNAPSHOT_AFTER), 0
-            self._snapshot(self._state)
-        self.store.close()
-
-
-def _insert(db: sqlite3.Connection, event: Event) -> None:
-    db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", event)
+            self._snapshot(state)
+        try:
+            if state is not None:
+                self.store.check_last(state.seq, self._digest)
+        finally:
+            self.store.close()

@@ -17,6 +17,7 @@ from partita._checks import (
     as_positive,
     check_choice,
     check_delta,
+    check_flag,
     check_horizon,
     check_scale,
     check_seed,
@@ -135,14 +136,26 @@ class Settings:
             if _digest(text) != meta["checksum"]:
                 raise ValueError("the checksum differs")
             settings = cls(**json.loads(text))
-            if settings.policy is not None:
-                _check_ours(settings.policy)
-        except (KeyError, TypeError, ValueError) as error:
-            raise StudyError(
-                f"{path}: the settings of the study are damaged or were edited ({error}). Restore "
-                "the file from a copy"
-            ) from error
+            settings._check()
+        except (ArithmeticError, LookupError, AttributeError, TypeError, ValueError) as error:
+            raise _edited(path, error) from error
+        except RecursionError as error:  # lists in lists in lists
+            raise _edited(path, "they are nested too deeply") from error
         return settings
+
+    def _check(self) -> None:
+        """Refuse settings that a user could not have given: they may come from a stranger."""
+        for name, check in _STORED.items():
+            value = getattr(self, name)
+            if value is not None or name in _NEEDED:
+                check(value)
+
+
+def _edited(path: object, why: object) -> StudyError:
+    return StudyError(
+        f"{path}: the settings of the study are damaged or were edited ({why!s:.300}). Restore the "
+        "file from a copy"
+    )
 
 
 def _digest(text: str) -> str:
@@ -204,6 +217,7 @@ def _check_ours(policy: str) -> None:
     """Refuse a stored policy that is not one of ours: no module is imported because a file says."""
     from partita.policies.registry import METHODS
 
+    _check_words(policy)
     if policy.partition("[")[0] not in METHODS:
         raise ValueError(f"there is no policy {policy!r}")
 
@@ -220,4 +234,29 @@ _AS_JSON: dict[str, Callable[[Any], Any]] = {
     "policy": _policy_text,
     "feasible": _feasible,
     "expire_after": lambda value: as_positive("expire_after", value),
+}
+
+
+# -- what is stored, checked as when it was given --------------------------------------------------
+
+_NEEDED = ("space", "direction", "seed", "delta", "constrained")
+
+
+def _check_words(words: object) -> None:
+    """Refuse what is not text that could be the name of something."""
+    if not isinstance(words, str) or len(words) > 1000:
+        raise ValueError(f"{words!r:.100} is not a name")
+
+
+_STORED: dict[str, Callable[[Any], object]] = {
+    **{
+        name: _AS_JSON[name]
+        for name in ("direction", "seed", "n_evals", "norm_bound", "delta", "expire_after")
+    },
+    "space": Space.from_json,
+    "noise": _noise,
+    "kernel": lambda kernel: Matern(**kernel),
+    "policy": _check_ours,
+    "own_policy": _check_words,
+    "constrained": lambda value: check_flag("constrained", value),
 }

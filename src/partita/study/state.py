@@ -11,16 +11,22 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from partita._state import Saved, wholes
+from partita._state import State as Data
 from partita._types import FloatArray
 from partita.errors import InvalidInput, NumericalError, StudyError
 from partita.optimize.game import Game
-from partita.optimize.optimizer import Optimizer, Trial
+from partita.optimize.optimizer import SAME_POINT, Optimizer, Trial
+from partita.optimize.trials import FAILED, FINISHED, PENDING
 from partita.optimize.values import Observation, as_std, as_value
+from partita.policies import optional
+from partita.policies.base import Policy
 
 from .events import BEGINNINGS, Event, Kind
 
@@ -58,7 +64,7 @@ class State:
     seq
         The last event that is in it.
     asked
-        When each pending trial was asked for, oldest first.
+        When each pending trial was asked for, in the order of the log.
     owners
         Runs that evaluate pending trials, by the number of the trial.
     expired
@@ -175,7 +181,7 @@ class State:
         if kind in BEGINNINGS:
             if number != following:
                 raise InvalidInput(f"trial {following} comes next")
-            self._replay_beginning(kind, number, _from_bytes(event.point), event)
+            self._replay_beginning(kind, number, self._point(event), event)
         elif kind == Kind.TELL:
             self.optimizer.number_of(number, kind, also=self.expired)
             self.game.tell(number, *self._seen(event))
@@ -203,6 +209,16 @@ class State:
                 )
             self.differing += 1
 
+    def _point(self, event: Event) -> FloatArray:
+        """The point of an event that begins a trial, (D,)."""
+        dim, data = self.optimizer.space.dim, event.point or b""
+        if len(data) != 8 * dim:
+            raise InvalidInput(f"its point has {len(data)} bytes, but there are {dim} coordinates")
+        unit = np.frombuffer(data, dtype="<f8").astype(np.float64)
+        if not ((unit >= 0.0) & (unit <= 1.0)).all():
+            raise InvalidInput("its point lies outside the space")
+        return unit
+
     def _seen(self, event: Event) -> Observation:
         """The value of an event and its noise, which the policy given now must take."""
         seen = Observation(as_value(event.value), as_std(event.std))
@@ -224,16 +240,77 @@ class State:
                 "give the constraint that it was made with, or begin another study"
             )
 
+    # -- as plain data ---------------------------------------------------------------------------
+
+    def as_data(self) -> Data | None:
+        """All of it, for `restore`; None if the policy cannot say what has happened to it."""
+        policy = optional.state(self.game.policy)
+        if policy is None:
+            return None
+        answer = None if self.answer is None else dict(self.answer._asdict())
+        return {
+            "seq": self.seq,
+            "ledger": self.game.ledger.as_data(),
+            "policy_class": type(self.game.policy).__qualname__,
+            "policy": policy,
+            "asked": wholes(self.asked),
+            "times": np.array(list(self.asked.values()), dtype=float),
+            "owned": wholes(self.owners),
+            "owners": wholes(self.owners.values()),
+            "expired": wholes(sorted(self.expired)),
+            "differing": self.differing,
+            "answer": answer and {name: _number(value) for name, value in answer.items()},
+        }
+
+    def restore(self, data: Data) -> None:
+        """Go on from what `as_data` returned, in a state that was made for the same settings."""
+        saved, game = Saved(data, "snapshot"), self.game
+        self.seq = saved.integer("seq")
+        ledger, policy = game.ledger, game.policy
+        ledger.restore(saved.part("ledger"))
+        pending, trials = ledger.numbers(PENDING), len(ledger)
+        self._check_points(saved, pending)
+        saved.expect("policy_class", type(policy).__qualname__)
+        policy.restore(data["policy"])
+        if isinstance(policy, Policy):
+            saved.require(policy.told == ledger.counts[FINISHED], "a value of each finished trial")
+            saved.require(policy.pending <= len(pending), "a trial for each pending point")
+        numbers = saved.numbers("asked", trials)
+        saved.require(sorted(numbers) == pending, "a time for each pending trial")
+        times = saved.floats("times", (len(numbers),)).tolist()
+        self.asked = dict(zip(numbers, times, strict=True))
+        owned = saved.numbers("owned", trials)
+        owners = saved.wholes("owners", (len(owned),), -(2**62)).tolist()
+        self.owners = dict(zip(owned, owners, strict=True))
+        saved.require(self.owners.keys() <= self.asked.keys(), "owners of pending trials")
+        self.expired = set(saved.numbers("expired", trials))
+        saved.require(self.expired <= set(ledger.numbers(FAILED)), "expired trials that failed")
+        self.differing = saved.integer("differing")
+        if "answer" in saved:
+            part = saved.part("answer")
+            bounds = [part.real(name, -math.inf, math.inf) for name in Answer._fields[1:]]
+            self.answer = Answer(part.integer("told"), *bounds)
+
+    def _check_points(self, saved: Saved, pending: list[int]) -> None:
+        """Refuse trials outside the space, and pending ones that its constraint does not allow."""
+        space, units = self.optimizer.space, self.game.ledger.units
+        away = np.abs(space.snap(units) - units) if len(units) else units
+        saved.require((away <= SAME_POINT * np.maximum(1.0, np.abs(units))).all(), "valid trials")
+        saved.require(space.feasible(units[pending]).all(), "pending trials that are allowed")
+
     # -- questions -----------------------------------------------------------------------------
 
     def overdue(self, before: float) -> list[int]:
-        """Pending trials asked for before a time, but for those of a clock that was put back."""
-        numbers = []
-        for number, time in self.asked.items():
-            if time >= before:
-                break
-            numbers.append(number)
-        return numbers
+        """Pending trials asked for before a time, by the clock of whoever asked for them.
+
+        All are looked at: clocks differ, so that one may be stamped in the future.
+        """
+        return [number for number, time in self.asked.items() if time < before]
+
+
+def _number(value: float) -> float | int:
+    """A number of Python's own, whatever a policy of the user's returned."""
+    return value if type(value) is int else float(value)
 
 
 def params_json(params: Any) -> str:
@@ -243,7 +320,3 @@ def params_json(params: Any) -> str:
 
 def _as_bytes(unit: FloatArray) -> bytes:
     return unit.astype("<f8").tobytes()
-
-
-def _from_bytes(point: bytes | None) -> FloatArray:
-    return np.frombuffer(point or b"", dtype="<f8").astype(np.float64)

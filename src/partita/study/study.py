@@ -25,7 +25,8 @@ from partita.policies.base import Policy
 from partita.space import Space
 
 from . import owner as owners
-from .events import Kind
+from .events import FIRST_TIME, LAST_TIME, OWNERS, PROGRESS, Kind
+from .place import as_path
 from .replica import Change, Replica
 from .settings import Settings
 from .store import Store
@@ -130,7 +131,7 @@ class Study:
             "feasible": feasible,
             "expire_after": expire_after,
         }
-        store = Store(Path(path), durability, seconds)
+        store = Store(as_path(path), durability, seconds)
         begun = False
         if space is not None:
             wanted = Settings.of(given)
@@ -139,7 +140,7 @@ class Study:
                 begun = store.create(wanted.to_meta())
         if must_be_new and not begun:
             raise InvalidInput(f"{store.path} is a study already: open it, or give another name")
-        settings = Settings.from_meta(dict(store.rows("SELECT * FROM meta")), store.path)
+        settings = Settings.from_meta(store.meta(), store.path)
         _check_same(settings, given, store.path)
         return cls(Replica(store, settings, feasible, policy))
 
@@ -153,7 +154,8 @@ class Study:
 
     def ask(self) -> Trial:
         """The next trial. Ask again before telling and this one stays pending."""
-        with self._change() as change:
+
+        def next_trial(change: Change) -> Trial:
             state = change.state
             while self.adopted:
                 trial = self.adopted.popleft()
@@ -162,56 +164,69 @@ class Study:
             change.begin()
             begun = state.ask(time.time(), self._owner.evaluates)
             change.log(begun.event)
-        return begun.trial
+            return begun.trial
+
+        return self._changed(next_trial)
 
     def expect(self, params: Any) -> Trial:
         """A trial at parameters that were chosen elsewhere and are being evaluated."""
-        with self._change() as change:
+
+        def expected(change: Change) -> Trial:
             unit = change.state.optimizer.point_of(params, "expect")
             change.begin()
             begun = change.state.expect(unit, time.time(), self._owner.evaluates)
             change.log(begun.event)
-        return begun.trial
+            return begun.trial
+
+        return self._changed(expected)
 
     def tell(self, trial: Trial | int, value: Any, std: float | None = None) -> None:
         """Report the value of a trial, given itself or its number. One that expired is welcome.
 
         `std` is the standard deviation of this value's noise, if that is known: 0 means exact.
         """
-        with self._change() as change:
+
+        def told(change: Change) -> None:
             state = change.state
             number = state.optimizer.number_of(trial, "tell", also=state.expired)
             seen = Observation(as_value(value), state.optimizer.std_of(std, "tell"))
             change.begin()
             change.log(state.tell(number, seen, time.time()))
 
+        self._changed(told)
+
     def cancel(self, trial: Trial | int) -> None:
         """Give up a trial, whose evaluation failed or was dropped. One that expired stays so."""
-        with self._change() as change:
+
+        def cancelled(change: Change) -> None:
             state = change.state
             number = state.optimizer.number_of(trial, "cancel", also=state.expired)
             if number not in state.expired:
                 change.begin()
                 change.log(state.cancel(number, time.time()))
 
+        self._changed(cancelled)
+
     def add(self, params: Any, value: Any, std: float | None = None) -> int:
         """Report a value known from elsewhere, at any time, and get the number of its trial.
 
         `std` is as for `tell`.
         """
-        with self._change() as change:
+
+        def added(change: Change) -> int:
             optimizer = change.state.optimizer
             seen = Observation(as_value(value), optimizer.std_of(std, "add"))
             unit = optimizer.point_of(params, "add")
             change.begin()
             begun = change.state.add(unit, seen, time.time())
             change.log(begun.event)
-        return begun.trial.number
+            return begun.trial.number
 
-    @contextlib.contextmanager
-    def _change(self) -> Iterator[Change]:
-        with self._store.lock, self._replica.change() as change:
-            yield change
+        return self._changed(added)
+
+    def _changed(self, work: Callable[[Change], T]) -> T:
+        with self._store.lock:
+            return self._replica.changed(work)
 
     # -- runs ----------------------------------------------------------------------------------
 
@@ -224,27 +239,26 @@ class Study:
         """
         name = owners.begin()
         try:
-            with self._change() as change:
-                state = change.state
-                dead = {
-                    key: other
-                    for key, other in self._store.rows("SELECT id, name FROM owners")
-                    if owners.is_dead(other)
-                }
-                owner = Owner(self._new_owner(name), self._new_owner(name + owners.HELD))
-                run = Study(self._replica, owner)
-                left = [(n, dead[key]) for n, key in state.owners.items() if key in dead]
-                change.begin()
-                for number, other in left:
-                    if not other.endswith(owners.HELD):
-                        change.log(state.adopt(number, time.time(), owner.evaluates))
-                        run.adopted.append(state.optimizer.trial(number))
-                for number, other in left:
-                    if other.endswith(owners.HELD):  # failed, or passed over
-                        change.log(state.cancel(number, time.time()))
-            yield run
+            yield self._changed(lambda change: self._begun(change, name))
         finally:
             owners.end(name)
+
+    def _begun(self, change: Change, name: str) -> Study:
+        """The study as a new run sees it, with the trials that killed runs left."""
+        state = change.state
+        dead = {key: other for key, other in self._store.typed(*OWNERS) if owners.is_dead(other)}
+        owner = Owner(self._new_owner(name), self._new_owner(name + owners.HELD))
+        run = Study(self._replica, owner)
+        left = [(n, dead[key]) for n, key in state.owners.items() if key in dead]
+        change.begin()
+        for number, other in left:
+            if not other.endswith(owners.HELD):
+                change.log(state.adopt(number, time.time(), owner.evaluates))
+                run.adopted.append(state.optimizer.trial(number))
+        for number, other in left:
+            if other.endswith(owners.HELD):  # failed, or passed over
+                change.log(state.cancel(number, time.time()))
+        return run
 
     def _new_owner(self, name: str) -> int:
         self._store.rows("INSERT INTO owners (name) VALUES (?)", (name,))
@@ -255,12 +269,15 @@ class Study:
 
         Should the run be killed, another does not evaluate it either.
         """
-        with self._change() as change:
+
+        def held(change: Change) -> None:
             state = change.state
             number = state.optimizer.number_of(trial, "hold", also=state.expired)
             if self._owner.holds is not None and number not in state.expired:
                 change.begin()
                 change.log(state.adopt(number, time.time(), self._owner.holds))
+
+        self._changed(held)
 
     # -- answers -------------------------------------------------------------------------------
 
@@ -331,15 +348,18 @@ class Study:
     def notes(self) -> list[Checkpoint]:
         """The answers that were noted as values came in; `seconds` are those since 1970."""
         with self._store.lock:
-            rows = self._store.rows("SELECT * FROM progress ORDER BY told")
+            rows = self._store.typed(*PROGRESS)
         return [Checkpoint._make(math.nan if v is None else v for v in row) for row in rows]
 
     def times(self, kinds: Sequence[Kind]) -> dict[int, float]:
         """When each trial had its last event of some kinds, by its number: seconds since 1970."""
         places = ", ".join("?" * len(kinds))
-        query = f"SELECT trial, max(time) FROM events WHERE kind IN ({places}) GROUP BY trial"
+        query = (
+            f"SELECT trial, min(max(max(time), {FIRST_TIME}), {LAST_TIME}) FROM events "
+            f"WHERE kind IN ({places}) GROUP BY trial ORDER BY trial"
+        )
         with self._store.lock:
-            return dict(self._store.rows(query, kinds))
+            return dict(self._store.typed(query, ((int,), (float,)), kinds))
 
     def _read(self, question: Callable[[Optimizer], T]) -> T:
         with self._store.lock:
@@ -364,7 +384,7 @@ class Study:
 
     def __reduce__(self) -> tuple[Any, ...]:
         store, replica = self._store, self._replica
-        where = (str(self.path.absolute()), replica.feasible, replica.policy)
+        where = (str(store.file), replica.feasible, replica.policy)
         return _reopened, (*where, store.durability, store.timeout)
 
     def __repr__(self) -> str:

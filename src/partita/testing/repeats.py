@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 
 from partita._types import FloatArray
+from partita.errors import PartitaError
+from partita.policies import optional
+from partita.study.packed import pack, unpack
 
 from .case import Case, Departure, Game
 from .rules import RuleTests, rule
@@ -87,6 +90,12 @@ class RepeatTests(RuleTests):
         """A deep copy of a policy goes on exactly as the original, and apart from it."""
         _check_copies(case, copy.deepcopy, "copy.deepcopy(policy)")
 
+    @rule()
+    def test_saving(self, case: Case) -> None:
+        """A new policy goes on exactly from the state of another, if it can be saved."""
+        if optional.state(case.start().policy) is not None:
+            _check_copies(case, lambda policy: _restored(case, policy), "restore(state())")
+
 
 def _random_states() -> tuple[Any, Any]:
     return np.random.get_state(), random.getstate()  # noqa: NPY002
@@ -102,6 +111,21 @@ def _pickled(policy: Any) -> Any:
             "Define the class at the top level of a module, and keep no lambdas, open files or "
             "generators in the instance.",
         ) from error
+
+
+def _restored(case: Case, policy: Any) -> Any:
+    """A new policy, once the state of another was written and read as a study does."""
+    fresh = case.start().policy
+    try:
+        fresh.restore(unpack(pack(optional.state(policy))))
+    except PartitaError as error:
+        raise Departure(
+            "the state is plain data that restore() takes",
+            f"{type(error).__name__}: {error}",
+            "Return None, booleans, numbers, strings, lists, dicts with strings for keys, and "
+            "arrays of float64, int64, int8, uint64 or bool.",
+        ) from error
+    return fresh
 
 
 def _check_copies(case: Case, copied: Callable[[Any], Any], call: str) -> None:

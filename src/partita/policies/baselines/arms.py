@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from partita._state import Saved, State
 from partita._types import FloatArray, IntArray, Prediction, Recommendation
 from partita.gp.posterior import Plan
 from partita.model.domains import Arms, Box, Grid
@@ -46,6 +47,14 @@ class Model(Protocol):
 
     def plan(self) -> Plan:
         """A plan with no pending plays yet."""
+        ...
+
+    def state(self) -> State:
+        """What was told, and the fit, as plain data."""
+        ...
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from a saved state."""
         ...
 
 

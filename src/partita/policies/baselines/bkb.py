@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from partita._checks import as_number, as_positive, check_horizon
+from partita._state import LARGEST, Saved, State, generator_state
 from partita._threads import one_thread
 from partita._types import FloatArray, IntArray, Prediction
 from partita.errors import InvalidInput, NumericalError
@@ -57,6 +58,8 @@ class BKB(ArmsPolicy):
         for T = 10,000: nearly every arm that was played. A few units serve in practice and keep the
         dictionary small, but prove nothing (`guarantee == "none"`).
     """
+
+    state_version = 1
 
     def __init__(
         self,
@@ -140,6 +143,31 @@ class BKB(ArmsPolicy):
 
     def _released(self, site: int) -> None:
         pass
+
+    def _state(self) -> State:
+        return {
+            **super()._state(),
+            "count": self._count.copy(),
+            "total": self._total.copy(),
+            "dictionary": self._dictionary.copy(),
+            "random": generator_state(self._random),
+        }
+
+    def _restore(self, saved: Saved) -> None:
+        size = len(self._points)
+        self._restore_plays(saved, self._points)
+        self._count = saved.wholes("count", (size,))
+        saved.require(int(self._count.sum()) == self._told, "all values")
+        most = LARGEST * self._count.astype(float)
+        self._total = saved.floats("total", (size,), -most, most)
+        saved.generator("random", self._random)
+        dictionary = saved.numbers("dictionary", size)
+        saved.require(self._count[dictionary].all(), "a dictionary of arms that were played")
+        self._dictionary = np.array(dictionary, dtype=np.int64)
+        if self._told:  # the rest follows
+            with one_thread():
+                self._embed(self._dictionary)
+                self._fit()
 
     def _draw_dictionary(self) -> IntArray:
         """Arms with at least one play drawn: each play by itself, all plays of an arm alike."""

@@ -48,6 +48,7 @@ class ConfidenceBall(LinearUCB):
     """
 
     guarantee = "proven"
+    state_version = 1
 
     def __init__(
         self,

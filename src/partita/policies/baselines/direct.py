@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from partita._checks import as_number, check_seed
+from partita._state import Saved, State, wholes
 from partita.errors import InvalidInput
 from partita.model.domains import Arms, Box, Grid
 
@@ -69,6 +70,7 @@ class DIRECT(ExactTreePolicy):
     """
 
     guarantee = "none"
+    state_version = 1
 
     def __init__(self, domain: Grid | Arms | Box, *, seed: int = 0, epsilon: float = 1e-4) -> None:
         super().__init__(domain)
@@ -170,18 +172,20 @@ class DIRECT(ExactTreePolicy):
 
     def _begin(self, node: int) -> None:
         """Ask for what the division of a rectangle of a box needs."""
+        self._queue.extend(self._open_up(node))
+        self._close(node)
+
+    def _open_up(self, node: int) -> list[int]:
+        """Note what the division of a rectangle of a box waits for: sites without a value."""
         tree = self._tree
-        sides, missing = [], set()
+        sides, missing = [], []
         for axis in tree.longest(node):
             low, high = (tree.register(x) for x in tree.beside(node, axis))
             sides.append((axis, low, high))
-            for site in (high, low):
-                if not tree.sites.count[site]:
-                    missing.add(site)
-                    self._waiting[site] = node
-                    self._queue.append(site)
-        self._open[node] = _Division(sides, missing)
-        self._close(node)
+            missing += [site for site in (high, low) if not tree.sites.count[site]]
+        self._waiting.update(dict.fromkeys(missing, node))
+        self._open[node] = _Division(sides, set(missing))
+        return missing
 
     def _close(self, node: int) -> None:
         """Divide a rectangle of a box, if it waits for nothing more."""
@@ -196,6 +200,34 @@ class DIRECT(ExactTreePolicy):
                 self._enter(child)
             node = middle
         self._enter(node)
+
+    # -- saved state ------------------------------------------------------------------------------
+
+    def _state(self) -> State:
+        return {
+            **super()._state(),
+            "leaves": self._leaves.state(),
+            "open": wholes(sorted(self._open)),
+            "best": float(self._best),
+            "best_at": self._best_at,
+            "largest": float(self._largest),
+        }
+
+    def _restore(self, saved: Saved) -> None:
+        super()._restore(saved)
+        tree = self._tree
+        self._leaves.restore(saved.part("leaves"), tree)
+        opened = saved.numbers("open", len(tree))
+        saved.require(not opened or isinstance(self.domain, Box), "divisions of a box")
+        self._best, self._largest = saved.real("best", -math.inf), saved.real("largest", 0.0)
+        self._best_at = saved.integer("best_at", -1, len(tree.sites) - 1)
+        nodes = [*opened, *(node for _, _, node in self._leaves.entries())]
+        self._check_valued(saved, nodes if self._best_at < 0 else [*nodes, 0])
+        fit = all(tree.first[node] < 0 and tree.divisible(node) for node in opened)
+        saved.require(fit, "rectangles that can be divided")
+        known = len(tree.sites)
+        waits = [bool(self._open_up(node)) for node in opened]
+        saved.require(all(waits) and len(tree.sites) == known, "divisions that wait for values")
 
 
 def _slope(smaller: _Corner, larger: _Corner) -> float:

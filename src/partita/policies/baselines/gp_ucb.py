@@ -50,6 +50,8 @@ class GPUCB(UCBPolicy):
     can tell, and quieter ones tell more.
     """
 
+    state_version = 1
+
     def __init__(
         self,
         domain: Grid | Arms,

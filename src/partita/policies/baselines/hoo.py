@@ -8,6 +8,7 @@ from array import array
 import numpy as np
 
 from partita._checks import as_number, check_horizon, check_scale, check_seed
+from partita._state import Saved, State, generator_state, joined, lengths, wholes
 from partita._types import FloatArray, IntArray, Recommendation
 from partita.errors import InvalidInput
 from partita.model.assumptions import Assumptions
@@ -63,6 +64,7 @@ class HOO(TreePolicy):
     """
 
     guarantee = "none"
+    state_version = 1
 
     def __init__(
         self,
@@ -279,3 +281,51 @@ class HOO(TreePolicy):
             below = np.maximum(bound[first[nodes]], bound[first[nodes] + width[nodes] - 1])
             bound[nodes] = np.minimum(upper[nodes], below)
         return bound
+
+    # -- saved state ------------------------------------------------------------------------------
+
+    def _state(self) -> State:
+        asked = list(self._asked.values())
+        return {
+            **super()._state(),
+            "random": generator_state(self._random),
+            "count": np.array(self._count, dtype=np.int64),
+            "total": np.array(self._total),
+            "bound": np.array(self._bound),
+            "asked": wholes(self._asked),
+            "asked_lengths": lengths(asked),
+            "asked_nodes": joined([wholes(nodes) for nodes in asked], np.int64),
+            "uncounted": self._uncounted,
+            "rounds": self._rounds,
+        }
+
+    def _values_held(self) -> int:
+        return self._told  # by cells, not by sites
+
+    def _restore(self, saved: Saved) -> None:
+        super()._restore(saved)
+        nodes = len(self._tree)
+        saved.generator("random", self._random)
+        self._count, self._pending_count = array("q"), array("q")
+        self._total, self._reach, self._bound = array("d"), array("d"), array("d")
+        self._room()
+        self._count = array("q", saved.wholes("count", (nodes,), 0, self._told).tobytes())
+        saved.require(self._count[0] == self._told, "all values in the whole domain")
+        self._total = array("d", saved.floats("total", (nodes,)).tobytes())
+        self._bound = array("d", saved.floats("bound", (nodes,), high=math.inf).tobytes())
+        sites = saved.numbers("asked", len(self._tree.sites))
+        flat = saved.wholes("asked_nodes", (None,), 0, nodes - 1)
+        asked = [part.tolist() for part in saved.cut("asked_lengths", flat, len(sites))]
+        self._asked = dict(zip(sites, asked, strict=True))
+        plays = {site: len(part) for site, part in self._asked.items()}
+        saved.require(plays == self._pending_plays(), "the plays that are pending")
+        self._uncounted = saved.integer("uncounted", -1, nodes - 1)
+        waiting = flat.tolist()
+        if self._uncounted >= 0:
+            saved.require(self._uncounted in waiting, "a play that is pending")
+            waiting.remove(self._uncounted)
+        for node in waiting:
+            self._shift_pending(node, 1)
+        least = 2 if self.horizon is None else self.horizon
+        self._rounds = saved.integer("rounds", least, 2**60 if self.horizon is None else least)
+        self._scale = self._width_scale()

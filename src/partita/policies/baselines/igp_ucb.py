@@ -32,6 +32,7 @@ class IGPUCB(UCBPolicy):
 
     guarantee = "proven"
     takes_std = True
+    state_version = 1
 
     def __init__(
         self,

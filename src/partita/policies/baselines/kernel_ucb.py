@@ -44,6 +44,7 @@ class KernelUCB(UCBPolicy):
     """
 
     guarantee = "none"
+    state_version = 1
 
     def __init__(
         self,

@@ -6,10 +6,11 @@ from abc import abstractmethod
 
 import numpy as np
 
+from partita._state import Saved, State
 from partita._types import FloatArray, IntArray, Prediction
 from partita.errors import InvalidInput
 from partita.gp.linear import LinearPosterior, check_intercept, largest_norm, linear_features
-from partita.gp.planning import Planner
+from partita.gp.planning import Planner, planners_state, restore_planners
 from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Box, Grid
 from partita.model.noise import Noise
@@ -103,6 +104,27 @@ class LinearUCB(ArmsPolicy):
         if isinstance(self.domain, Box):
             return np.stack([self._box_sites.x(site) for site in sites])
         return self._points[sites]
+
+    def _state(self) -> State:
+        return {
+            **super()._state(),
+            "sites": self._box_sites.state() if isinstance(self.domain, Box) else None,
+            "model": self._model.state(),
+            "planner": planners_state([self._planner]),
+        }
+
+    def _restore(self, saved: Saved) -> None:
+        points = self._points
+        if isinstance(self.domain, Box):
+            self._box_sites.restore(saved.part("sites"))
+            points = self._box_sites.points
+            first = np.array_equal(points[: len(self._points)], self._points)
+            saved.require(first, "the corners first")
+        self._restore_plays(saved, points)
+        self._model.restore(saved.part("model"))
+        planner = saved.part("planner")
+        restore_planners(planner, [self._planner], [len(self._points)])
+        saved.require(self._planner.pending == self._pending_plays(), "the plays that are pending")
 
     # -- bounds from told data --------------------------------------------------------------------
 

@@ -44,6 +44,7 @@ class OFUL(LinearUCB):
     """
 
     guarantee = "proven"
+    state_version = 1
 
     def __init__(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from partita._checks import as_positive, check_horizon, check_scale, check_seed
+from partita._state import Saved, State, wholes
 from partita.model.domains import Arms, Box, Grid
 
 from .tree_policy import ExactTreePolicy, Leaf, LeafHeaps, Sweep, check_whole
@@ -37,6 +38,7 @@ class DOO(ExactTreePolicy):
     """
 
     guarantee = "none"
+    state_version = 1
 
     def __init__(
         self,
@@ -71,6 +73,14 @@ class DOO(ExactTreePolicy):
         self._divide(leaf.node)
         return True
 
+    def _state(self) -> State:
+        return {**super()._state(), "leaves": self._leaves.state()}
+
+    def _restore(self, saved: Saved) -> None:
+        super()._restore(saved)
+        self._leaves.restore(saved.part("leaves"), self._tree, by_depth=False)
+        self._check_valued(saved, [node for _, _, node in self._leaves.entries()])
+
 
 class SOO(ExactTreePolicy):
     """Simultaneous optimistic optimisation: DOO for every smoothness at once.
@@ -99,6 +109,7 @@ class SOO(ExactTreePolicy):
     """
 
     guarantee = "none"
+    state_version = 1
     horizon: int
 
     def __init__(
@@ -141,3 +152,12 @@ class SOO(ExactTreePolicy):
                 self._sweep.push(depth, self._value(self._tree.site[node]), node)
         self._fresh.clear()
         self._sweep.begin()
+
+    def _state(self) -> State:
+        return {**super()._state(), "sweep": self._sweep.state(), "fresh": wholes(self._fresh)}
+
+    def _restore(self, saved: Saved) -> None:
+        super()._restore(saved)
+        self._sweep.restore(saved.part("sweep"), self._tree)
+        self._fresh = saved.numbers("fresh", len(self._tree), distinct=False)
+        self._check_valued(saved, [*self._fresh, *(node for _, _, node in self._sweep.entries)])

@@ -40,8 +40,9 @@ from typing import NamedTuple
 import numpy as np
 
 from partita._checks import as_positive, check_horizon
+from partita._state import Saved, State, joined, lengths, wholes
 from partita._types import FloatArray, IntArray, Prediction
-from partita.gp.planning import Planner
+from partita.gp.planning import Planner, planners_state, restore_planners
 from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Grid
 
@@ -217,6 +218,62 @@ class PhasedPolicy(ArmsPolicy):
         if s != NO_LEVEL:
             self._level(s).planner.remove(site)
         return s
+
+    # -- saved state ------------------------------------------------------------------------------
+
+    def _state(self) -> State:
+        levels = [level for level in self._levels if level is not None]
+        queues = list(self._queues.values())
+        return {
+            **super()._state(),
+            "levels": [None if level is None else level.model.state() for level in self._levels],
+            "planners": planners_state(
+                [level.planner for level in levels],
+                [getattr(level.model, "posterior", None) for level in levels],
+            ),
+            "active_lengths": lengths(self._active),
+            "active": joined(self._active, np.int64),
+            "decision": None if self._decision is None else wholes(self._decision),
+            "queued": wholes(self._queues),
+            "queue_lengths": lengths(queues),
+            "queues": joined([wholes(queue) for queue in queues], np.int64),
+        }
+
+    def _restore(self, saved: Saved) -> None:
+        size, count = len(self._points), len(self._levels)
+        self._restore_plays(saved, self._points)
+        states = saved.parts("levels", count)
+        saved.require(len(states) == count, "a model for each level")
+        for s, state in enumerate(states):
+            if state is not None:
+                self._level(s).model.restore(state)
+        levels = [level for level in self._levels if level is not None]
+        planners = [level.planner for level in levels]
+        restore_planners(saved.part("planners"), planners, [size] * len(levels))
+        active = saved.wholes("active", (None,), 0, size - 1)
+        number = min(saved.count("active_lengths"), count)
+        self._active = saved.cut("active_lengths", active, number)
+        first = len(self._active) > 0 and np.array_equal(self._active[0], np.arange(size))
+        saved.require(first and all(map(len, self._active)), "all arms, then some of them")
+        queued = saved.numbers("queued", size)
+        queues = saved.wholes("queues", (None,), NO_LEVEL, count - 1)
+        cut = saved.cut("queue_lengths", queues, len(queued))
+        self._queues = {arm: queue.tolist() for arm, queue in zip(queued, cut, strict=True)}
+        self._decision = None
+        if "decision" in saved:
+            arm, level = saved.wholes("decision", (2,), NO_LEVEL, max(size, count)).tolist()
+            saved.require(0 <= arm < size and level < count, "a decision that is possible")
+            self._decision = arm, level
+        self._check_queues(saved)
+
+    def _check_queues(self, saved: Saved) -> None:
+        """Refuse queues that are not of the pending plays, or of those that levels plan with."""
+        plays = {arm: len(queue) for arm, queue in self._queues.items()}
+        saved.require(plays == self._pending_plays(), "the plays that are pending")
+        for s, level in enumerate(self._levels):
+            here = {arm: queue.count(s) for arm, queue in self._queues.items() if s in queue}
+            planned = {} if level is None else level.planner.pending
+            saved.require(here == planned, "plays of each level")
 
     # -- bounds from told data --------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from partita._checks import check_delta, check_horizon, check_seed
+from partita._state import Saved, State, wholes
 from partita._types import FloatArray, IntArray, Recommendation
 from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Box, Grid
@@ -57,6 +58,7 @@ class StoSOO(TreePolicy):
     """
 
     guarantee = "none"
+    state_version = 1
     horizon: int
 
     def __init__(
@@ -233,6 +235,37 @@ class StoSOO(TreePolicy):
         leaf = self._tree.leaf(site)
         if self._tree.representative(leaf) == site and leaf not in self._busy:
             self._push(leaf)
+
+    # -- saved state ------------------------------------------------------------------------------
+
+    def _state(self) -> State:
+        return {
+            **super()._state(),
+            "sweep": self._sweep.state(),
+            "done": wholes(sorted(self._done)),
+            "done_leaves": self._done_leaves.state(),
+            "fresh": wholes(self._fresh),
+            "deepest": wholes(self._deepest),
+        }
+
+    def _restore(self, saved: Saved) -> None:
+        super()._restore(saved)
+        tree = self._tree
+        self._sweep.restore(saved.part("sweep"), tree)
+        self._done = set(saved.numbers("done", len(tree)))
+        self._done_leaves.restore(saved.part("done_leaves"), tree, by_depth=False)
+        self._fresh = saved.numbers("fresh", len(tree))
+        self._deepest = saved.numbers("deepest", len(tree))
+        for site, plays in self._pending_plays().items():  # each is for the leaf that it stands for
+            leaf = tree.leaf(site)
+            self._busy[leaf] = self._busy.get(leaf, 0) + plays
+        entered = {(node, value) for _, value, node in self._sweep.entries}
+        ended = {(node, value) for _, value, node in self._done_leaves.entries()}
+        for node in {n for n in range(len(tree)) if tree.first[n] < 0} - {*self._fresh}:
+            saved.require(tree.site[node] >= 0, "a representative of each leaf")
+            among = ended if node in self._done else entered
+            here = node in self._busy or (node, self._index(node)) in among
+            saved.require(here, "a place for each leaf")
 
 
 def default_evaluations(horizon: int) -> int:

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from partita._state import LARGEST, Saved, State, wholes
 from partita._types import FloatArray, IntArray
-from partita.gp.posterior import Plan, Prior, absorb
-from partita.gp.rows import new_posterior
+from partita.gp.posterior import (
+    DensePosterior,
+    Plan,
+    Posterior,
+    Prior,
+    absorb,
+    dense_state,
+    restore_dense,
+)
+from partita.gp.rows import RowPosterior, new_posterior
 from partita.gp.warm import WarmCovariances
 from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Grid
@@ -47,6 +56,8 @@ class SupKernelUCB(PhasedPolicy):
         The regulariser, γ in Valko et al.
     """
 
+    state_version = 1
+
     def __init__(
         self,
         domain: Grid | Arms,
@@ -70,6 +81,17 @@ class SupKernelUCB(PhasedPolicy):
     def _new_model(self) -> Model:
         return _KernelModel(self._prior, self.alpha, self._shape, self._warm)
 
+    def _posteriors(self) -> list[Posterior]:
+        models = [level.model for level in self._levels if level is not None]
+        return [model.posterior for model in models if isinstance(model, _KernelModel)]
+
+    def _state(self) -> State:
+        return {**super()._state(), "warm": wholes(self._warm.order(self._posteriors()))}
+
+    def _restore(self, saved: Saved) -> None:
+        super()._restore(saved)
+        self._warm.restore(saved, "warm", self._posteriors())
+
 
 class _KernelModel:
     """An exact Gaussian process on all arms, with the data that it came from."""
@@ -89,6 +111,11 @@ class _KernelModel:
         self._distinct = 0
         self._posterior = new_posterior(len(prior), alpha, shape)
         self._refit()
+
+    @property
+    def posterior(self) -> Posterior:
+        """The Gaussian process."""
+        return self._posterior
 
     @property
     def mean(self) -> FloatArray:
@@ -137,3 +164,26 @@ class _KernelModel:
         counts = self._count[where]
         self._posterior.refit(self._prior, where, self._total[where] / counts, counts)
         self._warm.note(self._posterior)
+
+    def state(self) -> State:
+        """What was told, and the posterior, as plain data."""
+        posterior = self._posterior
+        return {
+            "count": self._count.copy(),
+            "total": self._total.copy(),
+            "dense": dense_state([posterior]) if isinstance(posterior, DensePosterior) else None,
+            "by_rows": posterior.state() if isinstance(posterior, RowPosterior) else None,
+        }
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from a saved state."""
+        size = len(self._prior)
+        self._count = saved.floats("count", (size,), 0.0, 2.0**53)
+        whole = (np.rint(self._count) == self._count).all()
+        saved.require(whole, "counts that are whole")
+        self._total = saved.floats("total", (size,), -LARGEST * self._count, LARGEST * self._count)
+        self._distinct = int(np.count_nonzero(self._count))
+        if isinstance(self._posterior, DensePosterior):
+            restore_dense(saved.part("dense"), [self._posterior], [size])
+        elif isinstance(self._posterior, RowPosterior):
+            self._posterior.restore(saved.part("by_rows"), self._prior)

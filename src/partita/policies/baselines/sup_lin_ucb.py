@@ -48,6 +48,8 @@ class SupLinUCB(PhasedPolicy):
         c, the constant feature; 0 for f(x) = θᵀx as in the paper.
     """
 
+    state_version = 1
+
     def __init__(
         self,
         domain: Grid | Arms,

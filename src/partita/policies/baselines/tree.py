@@ -19,6 +19,7 @@ from array import array
 import numpy as np
 import numpy.typing as npt
 
+from partita._state import Saved, State
 from partita._types import FloatArray, IntArray
 from partita.model.domains import Arms, Box, Grid
 from partita.partition.cover import Geometry
@@ -28,6 +29,8 @@ from partita.partition.sites import ArmSites, BoxSites
 MAX_LEVEL = {2: 48, 3: 30}
 #: A cell of a box is at least this many floating-point numbers wide.
 MIN_CELL_FLOATS = 8
+#: Integers of a node that are saved as they are.
+_NUMBERS = ("depth", "first", "site", "_axis")
 
 
 class Tree:
@@ -254,6 +257,83 @@ class Tree:
         members = self._order[self._begin[node] : self._end[node]]
         away = self._unit[members] - self._unit[self.site[node]]
         return float(np.sqrt((away**2).sum(axis=1).max()))
+
+    # -- saved state ------------------------------------------------------------------------------
+
+    def state(self) -> State:
+        """The cells and sites as plain data."""
+        n, finite = len(self), not isinstance(self.domain, Box)
+        numbers = {name: np.array(getattr(self, name), dtype=np.int64) for name in _NUMBERS}
+        return {
+            **numbers,
+            "width": np.array(self.width, dtype=np.int8),
+            "cut": np.array(self._cut),
+            "corner": self._corner[:n].copy(),
+            "level": self._level[:n].copy(),
+            "sites": self.sites.state(),
+            "order": self._order.copy() if finite else None,
+            "begin": np.array(self._begin, dtype=np.int64) if finite else None,
+            "end": np.array(self._end, dtype=np.int64) if finite else None,
+        }
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from a saved tree of the same domain."""
+        sites = saved.part("sites")
+        if isinstance(self.sites, BoxSites):
+            self.sites.restore(sites, in_units=True)
+        else:
+            self.sites.restore(sites)
+        depth = saved.wholes("depth", (None,))
+        shape = (len(depth),)
+        first = saved.wholes("first", shape, -1)
+        width = saved.bytes("width", shape, self.parts)
+        inner = np.flatnonzero(first >= 0)
+        inner = inner[np.argsort(first[inner], kind="stable")]
+        starts = 1 + np.cumsum(width[inner], dtype=np.int64) - width[inner]
+        saved.require(np.array_equal(first[inner], starts), "children one after the other")
+        saved.require((first[inner] > inner).all(), "children after their parents")
+        saved.require((width[inner] > 0).all() and not width[first < 0].any(), "some children")
+        parent = np.concatenate([[-1], np.repeat(inner, width[inner])])
+        saved.require(len(parent) == len(depth), "a parent for each cell")
+        saved.require(not depth[0] and (depth[1:] == depth[parent[1:]] + 1).all(), "depths")
+        level = saved.bytes("level", (*shape, self.dim), MAX_LEVEL[self.parts])
+        corner = saved.wholes("corner", (*shape, self.dim))
+        saved.require((corner < self._power[level]).all(), "cells inside the cube")
+        saved.require((np.ptp(level, axis=1) <= 1).all(), "cells of even sides")
+        finite = not isinstance(self.domain, Box)
+        axis = saved.wholes("_axis", shape, -1, self.dim - (not finite))
+        saved.require(((axis >= 0) == (first >= 0)).all(), "an axis for each division")
+        cut = saved.floats("cut", shape, -math.inf, max(1.0, float(len(self.sites))))
+        site = saved.wholes("site", shape, 0 if finite else -1, len(self.sites) - 1)
+        if finite:
+            self._restore_arms(saved, first, width)
+        else:
+            even = np.array_equal(depth, level.sum(axis=1)) and (width[inner] == self.parts).all()
+            saved.require(even and (depth <= self._max_depth).all(), "divisions of a box")
+        self.parent, self.depth, self.first, self.site, self._axis = (
+            array("q", numbers.tobytes()) for numbers in (parent, depth, first, site, axis)
+        )
+        self.width, self._cut = array("b", width.tobytes()), array("d", cut.tobytes())
+        self._corner, self._level = corner, level
+        self._holder = {}
+
+    def _restore_arms(self, saved: Saved, first: IntArray, width: npt.NDArray[np.int8]) -> None:
+        """Read which arms each cell has: its children share them."""
+        size, shape = len(self.sites), first.shape
+        order = saved.wholes("order", (size,), 0, size - 1)
+        saved.require(len(np.unique(order)) == size, "each arm once")
+        begin = saved.wholes("begin", shape, 0, size - 1)
+        end = saved.wholes("end", shape, begin + 1, size)
+        inner = np.flatnonzero(first >= 0)
+        last = first[inner] + width[inner] - 1
+        ends = np.array_equal(begin[first[inner]], begin[inner]) and np.array_equal(
+            end[last], end[inner]
+        )
+        saved.require(ends and begin[0] == 0 and end[0] == size, "all arms of a cell")
+        followed = np.setdiff1d(np.arange(1, len(first)), last)  # by a sibling
+        saved.require((end[followed] == begin[followed + 1]).all(), "no arm left out")
+        self._order = order
+        self._begin, self._end = array("q", begin.tobytes()), array("q", end.tobytes())
 
 
 def _finest_level(domain: Box, parts: int) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
 
 from partita._checks import as_number
+from partita._state import Saved, State, wholes
 from partita._types import FloatArray, IntArray, Recommendation
 from partita.errors import InvalidInput
 from partita.model.domains import Arms, Box, Grid
@@ -64,6 +65,30 @@ class LeafHeaps:
         """Remove the leaf that `top` gave."""
         heappop(self._heaps[depth])
 
+    def entries(self) -> list[tuple[int, float, int]]:
+        """All that were entered, out of date or not: depth, value and node."""
+        return sorted((d, -value, node) for d, heap in self._heaps.items() for value, node in heap)
+
+    def state(self) -> State:
+        """The entries as plain data."""
+        entries = self.entries()
+        return {
+            "depths": wholes(depth for depth, _, _ in entries),
+            "values": np.array([value for _, value, _ in entries], dtype=float),
+            "nodes": wholes(node for _, _, node in entries),
+        }
+
+    def restore(self, saved: Saved, tree: Tree, by_depth: bool = True) -> None:
+        """Go on from saved entries of the nodes of a tree, by their depth or all as one."""
+        nodes = saved.numbers("nodes", len(tree), distinct=False)
+        depths = saved.wholes("depths", (len(nodes),)).tolist()
+        values = saved.floats("values", (len(nodes),), high=math.inf).tolist()
+        right = [tree.depth[node] if by_depth else 0 for node in nodes]
+        saved.require(depths == right, "leaves at their depth")
+        self._heaps = {}
+        for entry in zip(depths, values, nodes, strict=True):
+            self.push(*entry)
+
 
 class Sweep:
     """Passes down the tree, as in SOO: at each depth the best leaf, if none above was better.
@@ -81,6 +106,29 @@ class Sweep:
         """Enter a leaf."""
         self._heaps.push(depth, value, node)
         self._deepest = max(self._deepest, depth)
+
+    def state(self) -> State:
+        """The leaves, and how far this pass is, as plain data."""
+        return {
+            "heaps": self._heaps.state(),
+            "highest": float(self.highest),
+            "depth": self._depth,
+            "deepest": self._deepest,
+        }
+
+    def restore(self, saved: Saved, tree: Tree) -> None:
+        """Go on from a saved pass."""
+        self._heaps.restore(saved.part("heaps"), tree)
+        self.highest = saved.real("highest", -math.inf, math.inf)
+        self._deepest = saved.integer("deepest", -1, max(tree.depth))
+        deep = all(depth <= self._deepest for depth in self._heaps.depths)
+        saved.require(deep, "leaves that a pass comes to")
+        self._depth = saved.integer("depth", 0, self._deepest + 1)
+
+    @property
+    def entries(self) -> list[tuple[int, float, int]]:
+        """All that were entered: see `LeafHeaps`."""
+        return self._heaps.entries()
 
     def begin(self) -> None:
         """Begin at the top again."""
@@ -108,6 +156,18 @@ class TreePolicy(Policy):
     def _locate(self, points: FloatArray) -> IntArray:
         return self._tree.locate(points)
 
+    def _state(self) -> State:
+        return {**super()._state(), "tree": self._tree.state()}
+
+    def _restore(self, saved: Saved) -> None:
+        self._tree.restore(saved.part("tree"))
+        self._restore_plays(saved, self._tree.sites.points)
+        saved.require(self._values_held() == self._told, "all values")
+
+    def _values_held(self) -> int:
+        """How many values the sites have."""
+        return int(self._tree.sites.count.sum())
+
     def _unknown(self) -> Recommendation:
         """The recommendation while nothing was told."""
         return Recommendation(self._tree.x(0), 0.0, -math.inf, math.inf)
@@ -132,6 +192,20 @@ class ExactTreePolicy(TreePolicy):
         if site is None:
             return self._unknown()
         return Recommendation(self._tree.sites.x(site), self._value(site), -math.inf, math.inf)
+
+    def _state(self) -> State:
+        return {**super()._state(), "queue": wholes(self._queue)}
+
+    def _restore(self, saved: Saved) -> None:
+        super()._restore(saved)
+        queue = saved.numbers("queue", len(self._tree.sites), distinct=False)
+        self._queue = deque(queue)
+
+    def _check_valued(self, saved: Saved, nodes: Iterable[int]) -> None:
+        """Refuse nodes without a value."""
+        sites = [self._tree.site[node] for node in nodes]
+        saved.require(min(sites, default=0) >= 0, "representatives")
+        saved.require(self._tree.sites.count[sites].all() if sites else True, "values of leaves")
 
     # -- what a concrete rule fills in ------------------------------------------------------------
 

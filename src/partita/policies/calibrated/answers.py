@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
+from partita._state import Saved, State, wholes
 from partita._types import FloatArray, IntArray, Prediction, Recommendation
 from partita.gp.settings import Settings
 from partita.partition.sites import ArmSites, BoxSites
@@ -107,6 +109,34 @@ class Answers:
                 values[:, rows] = posterior.settings.in_units(at.mean + away)
         mean, below, above, lower, upper = values
         return Prediction(mean, 0.5 * (above - below), lower, upper)
+
+    # -- saved state -------------------------------------------------------------------------------
+
+    def state(self) -> State:
+        """Notes, and bounds that are kept, as plain data."""
+        known = self._bounds if self._under is self._model.believed else {}
+        bounds = [known.get(region, _Bound(-1, 0.0)) for region in self._regions]
+        return {
+            "told": wholes(note.told for note in self.notes),
+            "uppers": np.array([note.upper for note in self.notes], dtype=float),
+            "changes": wholes(bound.changes for bound in bounds),
+            "bounds": np.array([bound.upper for bound in bounds], dtype=float),
+        }
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from saved notes and bounds, of regions that are there already."""
+        told = saved.wholes("told", (None,), 1).tolist()
+        uppers = saved.floats("uppers", (len(told),), high=math.inf).tolist()
+        self.notes = [Note(*note) for note in zip(told, uppers, strict=True)]
+        number = len(self._regions)
+        changes = saved.wholes("changes", (number,), -1).tolist()
+        bounds = saved.floats("bounds", (number,), -math.inf, math.inf).tolist()
+        self._under = self._model.believed
+        self._bounds = {
+            region: _Bound(changes[i], bounds[i])
+            for i, region in enumerate(self._regions)
+            if changes[i] >= 0
+        }
 
     # -- certificates ------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from partita._checks import check_choice, check_delta, check_horizon, check_scale, check_seed
+from partita._state import Saved, State, wholes
 from partita._types import FloatArray, IntArray, Prediction, Recommendation
 from partita.errors import InvalidInput, NumericalError
 from partita.gp.settings import Fixed, Settings
@@ -47,6 +48,9 @@ MOST_GIVEN_UP = 64
 CERTIFIED_FROM = 10
 #: Regions that the recommended point is looked for in.
 LIKELIEST = 3
+#: What the state of the policy is made of, and numbers that it counts with.
+_PARTS = ("sites", "sums", "regions", "model", "search", "answers")
+_COUNTS = ("asked", "probes", "cancelled", "fitted", "seen", "next_fit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,7 @@ class CalibratedUCB(Policy):
     plays_mixed = True
     plans_from_pending = True
     takes_std = True
+    state_version = 1
 
     _sites: ArmSites | BoxSites
     #: What was told; where it lies; the settings that explain it; what follows.
@@ -262,6 +267,28 @@ class CalibratedUCB(Policy):
             if self._regions.cut(number, scales):
                 self._search.follow_cut(number)
                 due += [number, len(self._regions) - 1]
+
+    # -- saved state ----------------------------------------------------------------------------
+
+    def _state(self) -> State:
+        parts = {name: getattr(self, f"_{name}").state() for name in _PARTS}
+        counts = {name: int(getattr(self, f"_{name}")) for name in _COUNTS}
+        return {**super()._state(), **parts, **counts, "given_up": wholes(self._given_up)}
+
+    def _restore(self, saved: Saved) -> None:
+        for name in _PARTS:  # in this order: each looks at those before
+            getattr(self, f"_{name}").restore(saved.part(name))
+        self._restore_plays(saved, self._sites.points)
+        for name in _COUNTS:
+            setattr(self, f"_{name}", saved.integer(name))
+        given_up = saved.numbers("given_up", len(self._sites), distinct=False)
+        saved.require(len(given_up) <= MOST_GIVEN_UP, "few cancelled plays")
+        self._given_up = deque(given_up, maxlen=MOST_GIVEN_UP)
+        told = self._sums.count + self._sums.known
+        whole = int(told.sum()) == self._told == self._seen and self._fitted <= self._told
+        saved.require(whole, "all values")
+        played = np.flatnonzero(told).tolist()
+        saved.require(sorted(self._regions.home) == played, "a region for each value")
 
     # -- answers --------------------------------------------------------------------------------
 

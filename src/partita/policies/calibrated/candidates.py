@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from partita._state import Saved, State
 from partita._types import FloatArray, IntArray
 from partita.gp import _loops
 from partita.gp.fitting import JITTER
@@ -78,6 +79,26 @@ class Proposals:
         if self._feasible is not None:
             return self._feasible.anywhere(random)
         return np.asarray(self.first(random, random.random((1, self._domain.dim)))[0])
+
+    def state(self) -> State:
+        """What changes, as plain data: feasible points that are remembered."""
+        return {"feasible": None if self._feasible is None else self._feasible.state()}
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from what was saved."""
+        if self._feasible is not None:
+            self._feasible.restore(saved.part("feasible"))
+
+    def checked(self, saved: Saved, points: FloatArray) -> FloatArray:
+        """Saved points (k, d) of the unit cube, if they are points of the domain."""
+        if self._arms is not None:
+            arms = self._arms[self._nearest(points)] if len(points) else points
+            saved.require(np.array_equal(arms, points), "candidates that are arms")
+            return np.asarray(arms)
+        if isinstance(self._domain, Mixed):
+            valid = np.array_equal(self._domain.snap(points), points)
+            saved.require(valid and self._domain.mask(points).all(), "candidates that are valid")
+        return points
 
     def draw(
         self, random: np.random.Generator, lower: FloatArray, upper: FloatArray, best: FloatArray
@@ -164,6 +185,51 @@ class Candidates:
     def best_played(self) -> float:
         """The highest mean of those that were played, in amplitudes from the mean."""
         return float(self.mean[self.played].max(initial=-math.inf))
+
+    def state(self) -> State:
+        """The candidates as plain data."""
+        return {
+            "settings": self.settings.state(),
+            "points": self.points,
+            "sites": self.sites,
+            "mean": self.mean,
+            "variance": self.variance,
+            "rows": self.rows[: self.used],
+            "room": len(self.rows) - self.used,
+            "ceiling": float(self.ceiling),
+            "played": self.played,
+        }
+
+    @staticmethod
+    def restored(
+        saved: Saved, sites: ArmSites | BoxSites, proposals: Proposals, most_room: int
+    ) -> Candidates:
+        """The candidates that were saved, with room for no more than so many observations."""
+        dim = sites.scaled.shape[1]
+        settings = Settings.restored(saved.part("settings"), dim)
+        points = saved.floats("points", (None, dim), 0.0, 1.0)
+        m = len(points)
+        held = saved.wholes("sites", (None,), 0, len(sites) - 1)
+        saved.require(len(held) <= m, "a candidate for each site")
+        same = np.array_equal(sites.scaled[held], points[: len(held)])
+        saved.require(same, "candidates at their sites")
+        points = np.concatenate(
+            [points[: len(held)], proposals.checked(saved, points[len(held) :])]
+        )
+        used = saved.floats("rows", (None, m), -2.0, 2.0)
+        room = saved.integer("room", 0, most_room)
+        return Candidates(
+            settings=settings,
+            points=points,
+            scaled=points / settings.scales,
+            sites=held,
+            mean=saved.floats("mean", (m,)),
+            variance=saved.floats("variance", (m,), 0.0, 2.0),
+            rows=np.concatenate([used, np.zeros((room, m))]),
+            used=len(used),
+            ceiling=saved.real("ceiling", -math.inf),
+            played=saved.flags("played", (m,)),
+        )
 
     def number_of(self, site: int, point: FloatArray) -> int | None:
         """The number of the candidate at a site, which is at a point (d,), or None."""

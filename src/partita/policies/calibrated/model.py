@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from partita._state import Saved, State
 from partita._threads import one_thread
 from partita._types import FloatArray, IntArray
 from partita.errors import NumericalError
@@ -119,6 +120,24 @@ class Model:
             plain = replace(best, shape=IDENTITY)
             again = fit(shaped, plain, replace(self._fixed, form=best.form))
             self.fit = replace(again, best=replace(again.best, shape=best.shape))
+
+    def state(self) -> State:
+        """What was learned, as plain data."""
+        same = self.believed is self.fit.best
+        return {
+            "fit": self.fit.state(),
+            "believed": None if same else self.believed.state(),
+            "noise": None if self._noise is None else self._noise.state(),
+        }
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from what was learned."""
+        dim = len(self.fit.best.scales)
+        self.fit = Fit.restored(saved.part("fit"), dim)
+        self.believed = self.fit.best
+        if "believed" in saved:
+            self.believed = Settings.restored(saved.part("believed"), dim)
+        self._noise = NoiseMap.restored(saved.part("noise"), dim) if "noise" in saved else None
 
     def noise_at(self, points: FloatArray) -> FloatArray:
         """Variances of the noise at points (n, d), over the overall one, (n,)."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from partita._state import Saved, State, joined, lengths, wholes
 from partita._types import FloatArray, IntArray
 from partita.partition.sites import ArmSites, BoxSites
 from partita.policies.feasible import between
@@ -124,6 +125,64 @@ class Regions:
         self._all[number] = below
         self._all.append(above)
         return True
+
+    def state(self) -> State:
+        """The cuts and the sites of the regions, as plain data; corners follow from the cuts."""
+        cuts = np.zeros((len(self) - 1, 2), dtype=np.int64)
+        for number, made in self._cuts.items():
+            for cut in made:
+                cuts[cut.above - 1] = number, cut.axis
+        return {
+            "cuts": cuts,
+            "home": wholes(self.home),
+            "own_lengths": lengths(region.sites for region in self),
+            "own": joined([wholes(region.sites) for region in self], np.int64),
+            "around_lengths": lengths(region.around for region in self),
+            "around": joined([region.around for region in self], np.int64),
+        }
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from saved regions, of sites that are there already."""
+        dim = self._sites.scaled.shape[1]
+        cuts = saved.wholes("cuts", (None, 2)).tolist()
+        corners = [(np.zeros(dim), np.ones(dim))]
+        self._cuts = {}
+        for above, (number, axis) in enumerate(cuts, 1):
+            saved.require(number < above and axis < dim, "cuts of regions that exist")
+            lower, upper = corners[number]
+            middle = 0.5 * (lower[axis] + upper[axis])
+            saved.require(lower[axis] < middle < upper[axis], "regions of some width")
+            corners.append((lower.copy(), upper))
+            corners[number] = lower, upper.copy()
+            corners[above][0][axis] = corners[number][1][axis] = middle
+            self._cuts.setdefault(number, []).append(_Cut(axis, float(middle), above))
+        home = saved.numbers("home", len(self._sites))
+        last = len(self._sites) - 1
+        own, around = (
+            saved.cut(f"{name}_lengths", saved.wholes(name, (None,), 0, last), len(corners))
+            for name in ("own", "around")
+        )
+        self._all = [
+            Region(lower, upper, sites.tolist(), near)
+            for (lower, upper), sites, near in zip(corners, own, around, strict=True)
+        ]
+        numbers = {site: i for i, region in enumerate(self._all) for site in region.sites}
+        once = len(numbers) == len(home) == sum(map(len, own))
+        saved.require(once and numbers.keys() == set(home), "each site in one region")
+        self.home = {site: numbers[site] for site in home}
+        for region in self._all:
+            self._check(saved, region)
+
+    def _check(self, saved: Saved, region: Region) -> None:
+        """Refuse a region that has other sites than it can have, or more."""
+        saved.require(region.holds(self._sites.scaled[region.own]).all(), "sites in their regions")
+        few = len(region.sites) < REGION_POINTS
+        narrow = float((region.upper - region.lower).max()) <= 2 * NARROWEST
+        saved.require(few or narrow, "regions that are not due to be cut")
+        near = set(region.around.tolist())
+        some = len(near) == len(region.around) <= MOST_DATA and near <= self.home.keys()
+        saved.require(some and not near & set(region.sites), "sites around regions")
+        saved.require(bool(near or region.sites) or not self.home, "data for each region")
 
     def _part(
         self, whole: Region, lower: FloatArray, upper: FloatArray, scales: FloatArray

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from partita._state import Saved, State, generator_state, wholes
 from partita._types import FloatArray
 from partita.gp import _loops
 from partita.gp.fitting import JITTER
@@ -37,6 +38,8 @@ SETTLED = 1e-2
 #: this many amplitudes above the best would be least surprising, in regions drawn this many times.
 #: In many dimensions a play rules out so little that more would not be worth their price.
 BETTER, DRAWN = 0.1, 4
+#: Numbers that `Search` counts with.
+_CLOCKS = ("_clock", "_turn", "_settled", "_explored")
 
 
 class Shaped(NamedTuple):
@@ -94,6 +97,48 @@ class Search:
 
     def __post_init__(self) -> None:
         self.outlooks = [Outlook(region) for region in self._regions]
+
+    # -- saved state -------------------------------------------------------------------------------
+
+    def state(self) -> State:
+        """The outlooks and the generator, as plain data."""
+        kept = [i for i, one in enumerate(self.outlooks) if one.candidates is not None]
+        bounds = [(one.index, one.ceiling, one.floor) for one in self.outlooks]
+        return {
+            "random": generator_state(self._random),
+            "proposals": self.proposals.state(),
+            "stale": np.array([one.stale for one in self.outlooks], dtype=bool),
+            "used_at": wholes(one.used_at for one in self.outlooks),
+            "bounds": np.array(bounds, dtype=float),
+            "kept": wholes(kept),
+            "candidates": [
+                one.candidates.state() for one in self.outlooks if one.candidates is not None
+            ],
+            **{name: getattr(self, name) for name in _CLOCKS},
+        }
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from saved outlooks, of regions and sites that are there already."""
+        saved.generator("random", self._random)
+        self.proposals.restore(saved.part("proposals"))
+        for name in _CLOCKS:
+            setattr(self, name, saved.integer(name))
+        number = len(self._regions)
+        stale = saved.flags("stale", (number,)).tolist()
+        used_at = saved.wholes("used_at", (number,), 0, self._clock).tolist()
+        bounds = saved.floats("bounds", (number, 3), -math.inf, math.inf).tolist()
+        self.outlooks = [
+            Outlook(region, None, stale[i], used_at[i], *bounds[i])
+            for i, region in enumerate(self._regions)
+        ]
+        kept = saved.numbers("kept", number)
+        states = saved.parts("candidates", WARM_REGIONS)
+        saved.require(len(kept) == len(states), "candidates of each region that has some")
+        for i, state in zip(kept, states, strict=True):
+            if state is None:
+                saved.refuse("candidates are missing")
+            args = self._sites, self.proposals, RENEW_LAST
+            self.outlooks[i].candidates = Candidates.restored(state, *args)
 
     # -- what has come -----------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from partita._state import Saved, State
 from partita._types import FloatArray, IntArray
 from partita.gp.data import Data
 from partita.gp.shapes import IDENTITY, Shape
@@ -20,6 +21,11 @@ MOST_COMPARED = 1024
 FAR_OUT = 10.0
 #: Noise that was told to be less than this is taken for this: its square must not vanish.
 LEAST_STD = 1e-140
+#: No saved sum of squares or precision is larger.
+MOST_SQUARES = 1e306
+#: The arrays of `Sums`, of integers and of floats.
+_WHOLES = ("count", "changes", "known")
+_REALS = ("_mean", "_known_mean", "_within", "_precision")
 
 
 def _whole() -> IntArray:
@@ -61,14 +67,49 @@ class Sums:
     _little: float = 0.0
     _shape: Shape = IDENTITY
 
+    def state(self) -> State:
+        """The sums as plain data."""
+        n = int(self.changes.nonzero()[0].max(initial=-1)) + 1  # those after have no values
+        arrays = {name: getattr(self, name)[:n].copy() for name in (*_WHOLES, *_REALS)}
+        return {
+            **arrays,
+            "told_noise": self._told_noise,
+            "distinct": np.array(sorted(self._distinct), dtype=float),
+            "compared": self._compared,
+            "agree": bool(self.agree),
+            "exact": bool(self.exact),
+            "little": float(self._little),
+            "shape": self._shape.state(),
+        }
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from saved sums, at sites that are there already."""
+        self.count = saved.wholes("count", (None,))
+        shape = (len(self.count),)
+        saved.require(len(self.count) <= len(self._sites), "sums of sites that exist")
+        self.changes, self.known = (saved.wholes(name, shape) for name in _WHOLES[1:])
+        self._mean, self._known_mean = (saved.floats(name, shape) for name in _REALS[:2])
+        self._within = saved.floats("_within", shape, 0.0, MOST_SQUARES)
+        self._precision = saved.floats("_precision", shape, 0.0, MOST_SQUARES)
+        saved.require(
+            ((self._precision > 0) == (self.known > 0)).all(), "precisions of known noise"
+        )
+        self._told_noise = saved.flag("told_noise")
+        self._compared = saved.integer("compared", 0, MOST_COMPARED)
+        self._distinct = set(saved.floats("distinct", (None,)).tolist())
+        saved.require(len(self._distinct) <= self._compared, "no more values than were compared")
+        self.agree, self.exact = saved.flag("agree"), saved.flag("exact")
+        self._little = saved.real("little", 0.0, MOST_SQUARES)
+        self._shape = Shape.restored(saved.part("shape"))
+
     def _reserve(self, site: int) -> None:
         """Make room for a site."""
         size = len(self.count)
         if site >= size:
             more = max(64, size, site + 1 - size)
-            for name in ("count", "changes", "known"):
+            for name in _WHOLES:
                 setattr(self, name, np.append(getattr(self, name), np.zeros(more, np.int64)))
-            for name in ("_mean", "_within", "_precision", "_known_mean"):
+            for name in _REALS:
                 setattr(self, name, np.append(getattr(self, name), np.zeros(more)))
 
     def add(self, site: int, value: float, std: float | None = None) -> None:
