@@ -4,6 +4,7 @@ Bytes are damaged here; rows, settings and snapshots are edited by the tests of 
 are such tests: see `EDITS`.
 """
 
+import contextlib
 import functools
 import io
 import logging
@@ -88,12 +89,23 @@ def damaged(draw, data):
     return bytes(data)
 
 
+@contextlib.contextmanager
+def _quiet():
+    """Neither warnings nor log, until the block ends."""
+    before = logging.root.manager.disable
+    logging.disable()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
 def damage_many(seed, files=FILES):
     """Damage files, and say what became of them: they work as before, or are refused."""
     draw, ends = random.Random(seed), Counter()
-    logging.disable()
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as folder, _quiet():
         for _ in range(files):
             with_log = draw.random() < 0.5
             (database, log), before = good(with_log), _content_of(with_log)

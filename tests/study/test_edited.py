@@ -200,7 +200,7 @@ def test_settings_that_cannot_be_are_refused(good, tmp_path):
 
 
 def test_a_damaged_file_is_refused_or_says_what_it_said(good, tmp_path):
-    ends = damage(good, tmp_path, 80, seed=5)
+    ends = damage(good, tmp_path, 140, seed=5)
     assert min(ends["refused"], ends["works"]) > 12
 
 

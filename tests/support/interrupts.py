@@ -44,6 +44,14 @@ class Interrupter:
         except KeyboardInterrupt as error:
             last_errors[:] = [error]
             return INTERRUPTED
+        except SystemError as error:
+            cause: BaseException | None = error
+            while cause is not None and not isinstance(cause, KeyboardInterrupt):
+                cause = cause.__cause__
+            if cause is None:
+                raise
+            last_errors[:] = [error]  # what Numba makes of an interrupt while it loads a function
+            return INTERRUPTED
         finally:
             sys.setprofile(before)
 

@@ -536,7 +536,7 @@ def test_a_failure_says_what_was_expected_what_happened_and_what_to_do():
         check_policy(TakesNaN, ARMS, quick=True)
     error = caught.value
     assert isinstance(error, pt.PartitaError)
-    assert str(error).startswith("TakesNaN fails 2 of 28 checks.")
+    assert str(error).startswith("TakesNaN fails 2 of 29 checks.")
     assert [failure.check for failure in error.failures] == ["bad-values[arms]", "bad-bulk[arms]"]
     first = error.failures[0]
     assert first.expected == "bad input raises ValueError, TypeError or LookupError"

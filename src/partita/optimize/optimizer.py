@@ -176,7 +176,7 @@ class Optimizer:
         self._changed_by = verb
         try:
             result = getattr(self.game, verb)(*args)
-        except MemoryError:
+        except (MemoryError, SystemError):  # the latter is what Numba makes of an interrupt
             raise
         except Exception:  # refused, or failed as policies may; other errors come at any moment
             self._changed_by = None

@@ -51,6 +51,9 @@ def as_path(path: object) -> Path:
         )
     try:
         beside = Path(f"{named.absolute()}{LONGEST_SUFFIX}")
+    except OSError:  # there is no current folder: the store says so
+        return named
+    try:
         beside.lstat()
         too_long = False
     except OSError as error:
