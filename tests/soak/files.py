@@ -162,8 +162,7 @@ def edit_many(seed, files=FILES):
     edit = function_of("study/test_edited.py", name)
     if edit is None:
         return {}
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as folder, _quiet():
         path = Path(folder) / "good.db"
         database, _ = good(False)
         path.write_bytes(database)
