@@ -18,13 +18,15 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 _making = Lock()
 _LOCKS: weakref.WeakSet[Any] = weakref.WeakSet([_making])
 _held: list[Any] = []
+_at_fork: list[Callable[[], None]] = []
 
 
 def new_lock() -> Any:
     """A lock that a thread may take again while it has it, and that is free after a fork."""
-    lock = Lock()
-    _LOCKS.add(lock)
-    return lock
+    with _making:  # held during a fork: there is no lock that it does not hold
+        lock = Lock()
+        _LOCKS.add(lock)
+        return lock
 
 
 def in_turn(method: Method) -> Method:
@@ -96,8 +98,12 @@ def is_under_way(method: Callable[..., Any], owner: Any) -> bool:
 # -- forks -----------------------------------------------------------------------------------------
 
 # A forked process has no thread but the one that forked. What another was changing would stay half
-# changed there, and locked for ever. So a fork waits until nobody changes anything. Those that take
-# further locks before these, as the file of a study does, must be told of forks later than here.
+# changed there, and locked for ever. So a fork waits until nobody changes anything.
+
+
+def at_fork(function: Callable[[], None]) -> None:
+    """Have a function called before each fork, while all locks are held."""
+    _at_fork.append(function)
 
 
 def acquire_all(locks: Sequence[Any]) -> None:
@@ -121,9 +127,16 @@ def acquire_all(locks: Sequence[Any]) -> None:
 
 
 def _before_fork() -> None:
-    locks = list(_LOCKS)
-    acquire_all(locks)
+    while True:
+        locks = list(_LOCKS)
+        acquire_all(locks)
+        if len(_LOCKS) <= len(locks):
+            break
+        for lock in locks:  # some were made meanwhile
+            lock.release()
     _held.extend(locks)
+    for function in _at_fork:
+        function()
 
 
 def _after_fork() -> None:

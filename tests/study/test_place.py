@@ -1,5 +1,6 @@
 """The place of a study's file: a log that was left behind, and locks that do not work."""
 
+import gc
 import itertools
 import os
 import shutil
@@ -99,6 +100,60 @@ def test_killed_while_the_log_is_moved_nothing_seems_to_be_missing(path, monkeyp
     reader.close()
     assert not place.log_of(path).exists()
     assert Study.open(path, PLANE).n_told == 6
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("closed", [False, True])
+def test_interrupted_while_the_log_is_moved_nothing_seems_to_be_missing(
+    path, monkeypatch, when, closed
+):
+    """And nobody closes the study, or the interrupt comes again as it is closed."""
+    study = Study.open(path, PLANE, policy="uniform")
+    play(study, 3)
+    moved, settle = store.Store._moved, store.Store._settle
+
+    def interrupted(self, db):
+        if when == "after":
+            moved(self, db)
+        raise KeyboardInterrupt
+
+    def once(self, db):
+        monkeypatch.setattr(store.Store, "_settle", settle)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(store.Store, "_moved", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        study._store._move_log()
+    monkeypatch.setattr(store.Store, "_moved", moved)
+    if closed:
+        monkeypatch.setattr(store.Store, "_settle", once)
+        with pytest.raises(KeyboardInterrupt):
+            study.close()
+    del study
+    gc.collect()
+    assert not place.log_of(path).exists()
+    assert Study.open(path).n_told == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes as of Unix")
+def test_whoever_ends_says_for_one_that_was_killed_that_this_is_all(path, monkeypatch):
+    """The other was killed while it moved the log; this one only read, and closes nothing."""
+    reader = Study.open(path, PLANE, policy="uniform")
+    assert reader.n_told == 0
+
+    def killed(out):
+        study = Study.open(path)
+        play(study, 3)
+        monkeypatch.setattr(store.Store, "_settle", lambda self, db: os._exit(9))
+        study._store._move_log()
+
+    assert Process(killed).end()[1] == 9
+    assert reader.n_told == 3
+    place.connect(path, "rw").execute("UPDATE meta SET value = replace(value, 'whole', 'more')")
+    del reader
+    gc.collect()
+    assert not place.log_of(path).exists()
+    assert Study.open(path).n_told == 3
 
 
 def test_a_file_that_is_opened_and_closed_by_many_at_once_lacks_nothing(path):

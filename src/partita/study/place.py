@@ -97,7 +97,8 @@ def bounded(db: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
     finally:
-        db.set_progress_handler(None, 0)
+        with contextlib.suppress(sqlite3.ProgrammingError):  # closed, after an interrupt
+            db.set_progress_handler(None, 0)
 
 
 # -- the log beside the file -----------------------------------------------------------------------

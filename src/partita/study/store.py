@@ -10,14 +10,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from partita._locks import is_under_way
+from partita._locks import at_fork, is_under_way, new_lock
 from partita.errors import HalfChanged, StudyError
 
 from . import formats, place
@@ -57,7 +56,7 @@ class Store:
         #: The file, wherever the process goes meanwhile.
         self.file = _absolute(path)
         self.durability, self.timeout = durability, timeout
-        self.lock = threading.RLock()
+        self.lock = new_lock()
         self._db: sqlite3.Connection | None = None
         #: Pages written since the log was moved last, about.
         self._pages = 0
@@ -69,6 +68,9 @@ class Store:
         self._place: tuple[int, int] | None = None
         self._log: tuple[int, int] | None = None
         _STORES.add(self)
+        #: The connection, and any whose closing was interrupted: ended with the store.
+        self._open: list[sqlite3.Connection] = []
+        weakref.finalize(self, _end, self._open)
 
     # -- opening -------------------------------------------------------------------------------
 
@@ -121,6 +123,7 @@ class Store:
                 db.close()
                 raise
             self._log, self._place = None, self._place or _identity(self.file)
+            self._open.append(db)
             self._db = db
         elif self._db.in_transaction and not is_under_way(Store._all_or_nothing, self):
             _roll_back(self._db)  # of a call that was cut short twice
@@ -244,15 +247,19 @@ class Store:
     def close(self) -> None:
         """Close the connection; it is opened again if need be."""
         with self.lock:
-            db, self._db = self._db, None  # first: a closed one would be of no use
+            db, self._db, self._marked = self._db, None, False  # first: a closed one is of no use
             if db is not None:
                 try:
                     self._settle(db)
                 finally:
-                    db.close()
+                    try:
+                        self._settle(db)  # should an interrupt have come in the first
+                    finally:
+                        db.close()
+                self._open.remove(db)
 
     def _settle(self, db: sqlite3.Connection) -> None:
-        """Say that this is all, if the last to move the log has not come to that: see `_move`.
+        """Say that this is all, if the last to move the log has not come to that: see `_moved`.
 
         Should that fail, because the file is locked or read-only, the next to use it does.
         """
@@ -372,9 +379,15 @@ class Store:
         # What cannot be moved now stays in the log, and is safe there.
         with contextlib.suppress(StudyError, sqlite3.Error):
             for _ in range(TRIES):
-                self._locked(lambda db: place.say(db, MORE))
-                moved = self._locked(self._moved)
-                self._settle(self._opened())
+                moved = False
+                try:
+                    self._locked(lambda db: place.say(db, MORE))
+                    moved = self._locked(self._moved)
+                finally:
+                    try:
+                        self._settle(self._opened())
+                    finally:  # again, should an interrupt have come in the first
+                        self._settle(self._opened())
                 if moved:
                     return
 
@@ -383,7 +396,7 @@ class Store:
 
         The next transaction, the first in the log, says that this is all: see `place`. It is one of
         its own, or SQLite would never begin the log anew; should we be killed before it, whoever
-        opens the file, closes it or stores something next says so.
+        opens the file, closes it, ends or stores something next says so.
         """
         if not place.head(db).endswith(MORE):
             return False
@@ -490,32 +503,34 @@ def _roll_back(db: sqlite3.Connection) -> None:
             db.execute("ROLLBACK")
 
 
+def _end(connections: list[sqlite3.Connection]) -> None:
+    """Close what nobody has closed, as the process ends or the store is forgotten.
+
+    SQLite would do so as well, and delete the log of a file that says that there is more in it.
+    """
+    for db in connections:
+        with contextlib.suppress(sqlite3.Error):
+            _roll_back(db)
+            if place.head(db).endswith(MORE):
+                db.execute("BEGIN IMMEDIATE")
+                place.say(db, WHOLE)
+                db.execute("COMMIT")
+        with contextlib.suppress(sqlite3.Error):
+            db.close()
+
+
 # -- forks -----------------------------------------------------------------------------------------
 
-# Optimizers and policies have fork handlers of their own, which run after these, as they were
-# registered earlier: so locks are taken in the order in which a change takes them.
-#
 # SQLite's locks are not inherited by a forked process, although its memory says that they are: a
 # file open in both would lose what the child writes. So no connection is open during a fork.
 
 _STORES: weakref.WeakSet[Store] = weakref.WeakSet()
-_held: list[Store] = []
 
 
-def _before_fork() -> None:
+def _close_all() -> None:
     for store in list(_STORES):
-        store.lock.acquire()
-        _held.append(store)
         if store._db is not None and not store._db.in_transaction:
             store.close()
 
 
-def _after_fork() -> None:
-    while _held:
-        _held.pop().lock.release()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
-    )
+at_fork(_close_all)

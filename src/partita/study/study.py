@@ -133,14 +133,17 @@ class Study:
         }
         store = Store(as_path(path), durability, seconds)
         begun = False
-        if space is not None:
-            wanted = Settings.of(given)
-            if store.is_new():
-                wanted.build(feasible, policy)  # what cannot be played is refused, not stored
-                begun = store.create(wanted.to_meta())
-        if must_be_new and not begun:
-            raise InvalidInput(f"{store.path} is a study already: open it, or give another name")
-        settings = Settings.from_meta(store.meta(), store.path)
+        with store.lock:  # no other thread forks while the file is open
+            if space is not None:
+                wanted = Settings.of(given)
+                if store.is_new():
+                    wanted.build(feasible, policy)  # what cannot be played is refused, not stored
+                    begun = store.create(wanted.to_meta())
+            if must_be_new and not begun:
+                raise InvalidInput(
+                    f"{store.path} is a study already: open it, or give another name"
+                )
+            settings = Settings.from_meta(store.meta(), store.path)
         _check_same(settings, given, store.path)
         return cls(Replica(store, settings, feasible, policy))
 
