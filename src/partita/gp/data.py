@@ -8,6 +8,9 @@ import numpy as np
 
 from partita._types import FloatArray, IntArray
 
+#: Noise of more than this many squares of the amplitude says nothing, and must not overflow.
+MOST_VARIANCE = 1e100
+
 
 class Data(NamedTuple):
     """Replicate means: points (P, d) in the unit cube, and numbers for each of them, (P,).
@@ -32,9 +35,8 @@ class Data(NamedTuple):
 
     def diagonal(self, noise: float, square: float) -> FloatArray:
         """Variances (P,) of the means' noise over the amplitude's square, given τ = `noise`."""
-        return np.where(
-            np.isnan(self.known), noise * self.ratios / self.counts, self.known / square
-        )
+        told = np.minimum(self.known, MOST_VARIANCE * square) / square
+        return np.where(np.isnan(self.known), noise * self.ratios / self.counts, told)
 
     def within_points(self) -> float:
         """The sum of squares within points, each over its noise ratio."""

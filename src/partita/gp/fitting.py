@@ -22,7 +22,7 @@ from partita._types import FloatArray
 from partita.errors import NumericalError
 
 from . import _loops
-from .data import Data
+from .data import MOST_VARIANCE, Data
 from .settings import LEAST_NOISE, MOST_NOISE, Fixed, Settings, noise_ratio, unit_of
 from .shapes import IDENTITY, Frame, Shape, frame_of
 
@@ -45,6 +45,8 @@ LITTLE_NOISE = 0.01
 ITERATIONS, CHECKED = 20, 10
 #: The loss where the data cannot be factorised.
 FAILED = 1e100
+#: Bounds of the logarithm of the amplitude's square, in a unit of the values' own.
+SQUARES = (-280.0, 280.0)
 #: How much more likely another shape than the identity must be, in nats, and of how many points.
 EVIDENCE, FEWEST_SHAPED = 3.0, 6
 #: Where the place of a shape in its frame may lie, and its weak normal prior.
@@ -215,7 +217,7 @@ class _Posterior:
         if self._frame is not None:
             limits += [CENTRES, SIZES]
         if self._searched:
-            limits.append((-math.inf, math.inf))
+            limits.append(SQUARES)
         return [
             limit if free else (float(given), float(given))
             for limit, free, given in zip(limits, self._free, self._given, strict=True)
@@ -286,7 +288,9 @@ class _Posterior:
         kernel, slope = _loops.matern_slopes(self._squares, 1.0 / scales**2, form)
         told = None
         if data.told:  # never where the amplitude is at its best in closed form
-            told = np.where(np.isnan(data.known), 0.0, data.known) / self._square(1.0, vector)
+            scale = self._square(1.0, vector)
+            told = np.where(np.isnan(data.known), 0.0, data.known)
+            told = np.minimum(told, MOST_VARIANCE * scale) / scale
             kernel[np.diag_indices(points)] += told
         kernel[np.diag_indices(points)] += noise / self._plays + JITTER
         try:

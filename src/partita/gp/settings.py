@@ -16,6 +16,8 @@ from .shapes import IDENTITY, SMALLEST, Shape, frame_of
 
 Number = TypeVar("Number", float, FloatArray)
 
+#: Values farther away than this many units are taken to be there: squares must not overflow.
+FARTHEST = 1e60
 #: Bounds of the noise ratio τ.
 LEAST_NOISE, MOST_NOISE = 1e-6, 1e4
 
@@ -114,10 +116,14 @@ class Unit:
 
     def data(self, data: Data) -> Data:
         """Data in this unit."""
+        square = max(self.spread**2, 1e-300)
+        with np.errstate(over="ignore"):  # what is too large for a number is cut below
+            means = (data.means - self.middle) / self.spread
+            within, known = data.within / square, data.known / square
         return data._replace(
-            means=(data.means - self.middle) / self.spread,
-            within=data.within / self.spread**2,
-            known=data.known / self.spread**2,
+            means=np.clip(means, -FARTHEST, FARTHEST),
+            within=np.minimum(within, FARTHEST**2),
+            known=np.minimum(known, FARTHEST**2),
         )
 
     def settings(self, settings: Settings) -> Settings:

@@ -21,7 +21,7 @@ import numpy as np
 from partita._state import Saved, State
 from partita._types import FloatArray
 
-from .data import Data
+from .data import MOST_VARIANCE, Data
 
 Number = TypeVar("Number", float, FloatArray)
 
@@ -96,11 +96,13 @@ class Shape:
         if self.identity:
             return raw
         shaped, slope = self.forward(raw.means), self.slope(raw.means)
-        known = raw.known * slope**2
+        with np.errstate(over="ignore"):  # noise of more than any number holds says nothing
+            known = np.minimum(raw.known * slope**2, MOST_VARIANCE)
+            within = np.minimum(raw.within * slope**2, MOST_VARIANCE)
         of_mean = np.where(np.isnan(known), noise * raw.ratios / raw.counts, known)
         if noise > 0:
             shaped = shaped + self.correction(shaped, of_mean)
-        return raw._replace(means=shaped, within=raw.within * slope**2, known=known)
+        return raw._replace(means=shaped, within=within, known=known)
 
     def correction(self, shaped: Number, variance: Number) -> Number:
         """What to add to shaped means whose noise has this variance, for the curvature."""

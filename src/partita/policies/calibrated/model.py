@@ -21,7 +21,7 @@ from partita.gp import _loops
 from partita.gp.data import Data, farthest
 from partita.gp.fitting import JITTER, Fit, fit, profile
 from partita.gp.noise_map import NoiseMap, learn_map
-from partita.gp.settings import Fixed, Settings, first_settings
+from partita.gp.settings import FARTHEST, Fixed, Settings, first_settings
 from partita.gp.shapes import IDENTITY
 
 from .values import Sums
@@ -366,8 +366,9 @@ def left_out(posterior: Conditioned, raw: Data, point: FloatArray, mean: float) 
         return LeftOut(0.0, 0.0)
     expected = settings.in_units(posterior.moments_of(len(raw.means)).mean)
     slope = shape.slope(expected)
-    residual = ((raw.means - expected) * slope)[rows]
-    counts, within = raw.counts[rows], (raw.within * slope**2)[rows]
+    with np.errstate(over="ignore"):  # what is too large for a number is cut
+        residual = np.clip((raw.means - expected) * slope, -FARTHEST, FARTHEST)[rows]
+        counts, within = raw.counts[rows], np.minimum(raw.within * slope**2, FARTHEST**2)[rows]
     scaled = point[None, :] / settings.scales
     near = _loops.matern(scaled, posterior.scaled[rows], settings.form)[0] ** 2
     total = float(near @ counts)
