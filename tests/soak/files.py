@@ -17,7 +17,7 @@ from pathlib import Path
 
 from support.studies import SPACE, plain, play
 
-from partita.errors import StudyError
+from partita.errors import StudyError, VersionMismatch
 from partita.study import Study
 from partita.study.export import write_csv
 
@@ -58,7 +58,7 @@ def use(path):
             study.recommend(), study.notes()
             write_csv(study, io.StringIO())
             play(study, 1)
-    except StudyError as error:
+    except (StudyError, VersionMismatch) as error:  # the latter, if the format's number was hit
         refusal = str(error)
     else:
         return said
