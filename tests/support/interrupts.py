@@ -84,6 +84,8 @@ class Timer:
         return self
 
     def __exit__(self, *error):
+        self._left = 0
+        signal.setitimer(signal.ITIMER_REAL, 0.0)  # else it would end the process
         signal.signal(signal.SIGALRM, self._before)
 
     def _arrived(self, number, frame):
@@ -101,7 +103,8 @@ class Timer:
                 result = function(*args)
             finally:
                 self._left = 0  # one that comes before this raises into the next line
-        except KeyboardInterrupt as error:
+        except (KeyboardInterrupt, SystemError) as error:
+            # The latter is Python's own, where a signal came as another was being raised.
             self._left = 0
             last_errors[:] = [error]
             result = INTERRUPTED
