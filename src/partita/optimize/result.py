@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 from scipy.optimize import OptimizeResult
@@ -16,6 +16,9 @@ from partita._types import FloatArray
 from .trials import Record, Trials
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+    from pyarrow import Table
+
     from partita.space import Space
 
     from .optimizer import Suggestion
@@ -32,10 +35,11 @@ class Checkpoint(NamedTuple):
     certificate: float
 
 
-class History:
+class History(Sequence[Record]):
     """How a run went: every evaluation, and what was known at some of them.
 
-    A loop over it, an index or a slice gives what those of `trials` do.
+    A sequence, as `trials` is: a loop or an index gives a `Record`, a slice a table of trials.
+    `to_dataframe()` and `to_arrow()` are those of `trials`.
 
     Attributes
     ----------
@@ -86,11 +90,23 @@ class History:
     def __len__(self) -> int:
         return len(self.trials)
 
-    def __getitem__(self, place: Any) -> Any:
+    @overload
+    def __getitem__(self, place: int) -> Record: ...
+    @overload
+    def __getitem__(self, place: slice) -> Trials: ...
+    def __getitem__(self, place: int | slice) -> Record | Trials:
         return self.trials[place]
 
     def __iter__(self) -> Iterator[Record]:
         return iter(self.trials)
+
+    def to_dataframe(self) -> DataFrame:
+        """The evaluations as a pandas data frame: see `Trials.to_dataframe`."""
+        return self.trials.to_dataframe()
+
+    def to_arrow(self) -> Table:
+        """The evaluations as an Arrow table: see `Trials.to_arrow`."""
+        return self.trials.to_arrow()
 
     def __repr__(self) -> str:
         return f"History({len(self):,} values, {len(self.evaluations)} checkpoints)"
