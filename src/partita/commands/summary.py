@@ -31,6 +31,7 @@ def summary(study: Study) -> dict[str, Any]:
         "direction": study.direction,
         "policy": type(study.policy).__name__,
         "guarantee": study.guarantee,
+        "seed": study.seed,
         "space": study.space.describe().splitlines(),
         "evaluations": told,
         "pending": study.n_pending,
@@ -80,6 +81,7 @@ def as_result(study: Study) -> Result:
         seconds=notes[-1].seconds,
         history=History(study.trials.finished, notes),
         direction=study.direction,
+        seed=study.seed,
         optimizer=study,
     )
 

@@ -27,7 +27,7 @@ def maximize(
     tolerance: float | None = None,
     callback: Callback | None = None,
     x0: Any = None,
-    seed: int = SEED,
+    seed: int | None = SEED,
     norm_bound: float | None = None,
     noise: Noise | None = None,
     kernel: Matern | None = None,
@@ -69,6 +69,7 @@ def maximize(
         no value yet.
     seed
         The same seed gives the same run, if f does, and if it is evaluated here, one at a time.
+        None draws one: the result has it as `seed`.
     norm_bound, noise, kernel
         Given all three, the policy is π-GP-UCB and the bounds are proven; otherwise the calibrated
         policy uses those given and learns the rest.
@@ -87,7 +88,7 @@ def maximize(
     batch
         Evaluations a task, for functions so quick that handing them over costs more.
     progress
-        Whether to show a progress bar on stderr; only on a terminal if not given.
+        Whether to show a progress bar; only on a terminal and in a notebook if not given.
     catch
         Errors of f that count as a failed evaluation; others end the run and are raised. Those are
         all errors, and `sys.exit()`, if not given. `Exception` lets `sys.exit()` end the program;
@@ -100,7 +101,7 @@ def maximize(
     -------
     Result
         A SciPy `OptimizeResult`: x, params, fun, lower, upper, certificate, guarantee, nfev,
-        nfail, message, history, `plot()`.
+        nfail, message, seed, history, `plot()`.
 
     Notes
     -----
@@ -143,7 +144,7 @@ def minimize(
     tolerance: float | None = None,
     callback: Callback | None = None,
     x0: Any = None,
-    seed: int = SEED,
+    seed: int | None = SEED,
     norm_bound: float | None = None,
     noise: Noise | None = None,
     kernel: Matern | None = None,

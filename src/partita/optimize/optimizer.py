@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from partita._checks import as_floats, check_choice, check_delta, check_horizon, check_seed
+from partita._checks import as_floats, check_choice, check_delta, check_horizon, seed_or_drawn
 from partita._locks import in_turn, is_under_way, new_lock, turn_of
 from partita._types import FloatArray, Prediction
 from partita.errors import HalfChanged, InvalidInput, NotPending, Settled
@@ -21,6 +21,7 @@ from partita.policies.base import Policy
 from partita.space import Space, as_space
 
 from .game import Game
+from .logs import log_added, log_begun, log_cancelled, log_told
 from .making import check_lengthscales, domain_of, make_policy
 from .trials import FAILED, FINISHED, PENDING, Trials
 from .values import as_std, as_value
@@ -75,8 +76,8 @@ class Optimizer:
     space
         Bounds or named parameters: see `partita.space.as_space`.
     direction : "minimize" or "maximize"
-    seed : int
-        The same seed and the same tells give the same asks.
+    seed : int, optional
+        The same seed and the same tells give the same asks. None draws one: `seed` has it then.
     n_evals : int, optional
         Evaluations planned, if known. A policy that must know is told 100,000 otherwise.
     norm_bound, noise, kernel : optional
@@ -97,7 +98,7 @@ class Optimizer:
         space: Any,
         *,
         direction: Literal["minimize", "maximize"] = "minimize",
-        seed: int = 0,
+        seed: int | None = 0,
         n_evals: int | None = None,
         norm_bound: float | None = None,
         noise: Noise | None = None,
@@ -112,13 +113,14 @@ class Optimizer:
         self.space: Space = as_space(space, feasible)
         check_lengthscales(kernel, self.space)
         assumptions = Assumptions(kernel, norm_bound, noise, check_delta(delta))
+        self.seed = seed_or_drawn(seed)
         #: What the policy is made of; None if that could not be saved with the optimizer.
         self._recipe: tuple[Any, ...] | None = (
             domain_of(self.space),
             policy,
             assumptions,
             n_evals,
-            check_seed(seed),
+            self.seed,
         )
         #: The policy and its trials at points of the unit cube, which a study plays on.
         self.game = Game(make_policy(*self._recipe), self.space.dim, self.direction)
@@ -131,7 +133,9 @@ class Optimizer:
     def ask(self) -> Trial:
         """The next trial. Ask again before telling and this one stays pending."""
         with self._turn:
-            return self._trial(self._play("ask"))
+            trial = self._trial(self._play("ask"))
+        log_begun(trial.number, trial.params)
+        return trial
 
     def expect(self, params: Any) -> Trial:
         """A trial at parameters that were chosen elsewhere and are being evaluated.
@@ -139,7 +143,9 @@ class Optimizer:
         It is pending until it is told or cancelled, like one that was asked for.
         """
         with self._turn:
-            return self._trial(self._play("expect", self.point_of(params, "expect")))
+            trial = self._trial(self._play("expect", self.point_of(params, "expect")))
+        log_begun(trial.number, trial.params, "expected")
+        return trial
 
     def tell(self, trial: Trial | int, value: Any, std: float | None = None) -> None:
         """Report the value of a trial, given itself or its number.
@@ -149,7 +155,9 @@ class Optimizer:
         """
         with self._turn:
             number = self.number_of(trial, "tell")
-            self._play("tell", number, as_value(value), self.std_of(std, "tell"))
+            told, noise = as_value(value), self.std_of(std, "tell")
+            self._play("tell", number, told, noise)
+        log_told(number, told, noise)
 
     def cancel(self, trial: Trial | int) -> None:
         """Give up a trial, whose evaluation failed or was dropped. It counts as failed.
@@ -157,7 +165,9 @@ class Optimizer:
         The policy knows no more than before, and may ask for the same parameters again.
         """
         with self._turn:
-            self._play("cancel", self.number_of(trial, "cancel"))
+            number = self.number_of(trial, "cancel")
+            self._play("cancel", number)
+        log_cancelled(number)
 
     def add(self, params: Any, value: Any, std: float | None = None) -> int:
         """Report a value known from elsewhere, at any time, and get the number of its trial.
@@ -167,7 +177,8 @@ class Optimizer:
         with self._turn:
             told, noise = as_value(value), self.std_of(std, "add")
             number: int = self._play("add", self.point_of(params, "add"), told, noise)
-            return number
+        log_added(number, params, told, noise)
+        return number
 
     def _play(self, verb: str, *args: Any) -> Any:
         """What a method of the game returns; the next call notices it if this one is cut short."""
@@ -287,7 +298,11 @@ class Optimizer:
     # -- answers -------------------------------------------------------------------------------
 
     def recommend(self) -> Suggestion:
-        """The best parameters by what is known, not by the luckiest value."""
+        """The best parameters by what is known, not by the luckiest value.
+
+        Among those that have values, the calibrated policy takes the ones with the best mean less
+        one standard deviation, π-GP-UCB those with the best bound.
+        """
         with self._turn:
             unit, *bounds = self._play("recommend")
         params = self.space.decode(unit)

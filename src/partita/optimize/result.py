@@ -8,11 +8,11 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
-from scipy.optimize import OptimizeResult
 
 from partita._text import duration, number, value_text
 from partita._types import FloatArray
 
+from .spans import Spans, Stopwatch
 from .trials import Record, Trials
 
 if TYPE_CHECKING:
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from partita.space import Space
 
     from .optimizer import Suggestion
+    from .player import Player
+
+    # SciPy has no types: as a subclass of what is unknown, every name would be a valid attribute.
+    OptimizeResult = dict[str, Any]
+else:
+    from scipy.optimize import OptimizeResult
 
 
 class Checkpoint(NamedTuple):
@@ -52,12 +58,20 @@ class History(Sequence[Record]):
     seconds, best_mean, lower, upper, certificate
         At the checkpoints, (c,): time since the start; mean and bounds of the function at the point
         recommended then; how much better any other could be.
+    spans
+        When the evaluations of this run were under way, those that failed as well: arrays
+        `numbers`, `begun`, `ended` and `failed`.
     """
 
     def __init__(
-        self, trials: Trials, checkpoints: Sequence[Checkpoint], failed_params: Sequence[Any] = ()
+        self,
+        trials: Trials,
+        checkpoints: Sequence[Checkpoint],
+        failed_params: Sequence[Any] = (),
+        spans: Spans | None = None,
     ) -> None:
         self.trials, self.failed_params = trials, list(failed_params)
+        self.spans = Stopwatch().spans() if spans is None else spans
         columns = np.array(checkpoints, dtype=float).reshape(-1, len(Checkpoint._fields)).T
         self.evaluations = columns[0].astype(np.int64)
         self.seconds: FloatArray = columns[1]
@@ -123,7 +137,7 @@ def answer(best: Suggestion, space: Space) -> dict[str, Any]:
     }
 
 
-class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
+class Result(OptimizeResult):
     """The end of a run, a SciPy `OptimizeResult`.
 
     Attributes
@@ -152,9 +166,31 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
         A `History`.
     direction
         "minimize" or "maximize".
+    seed
+        What its random choices came from: the one given, or drawn.
     optimizer
-        The `Optimizer`, to ask on or to predict elsewhere.
+        The `Optimizer`, or the `Study`, to ask on or to predict elsewhere.
     """
+
+    x: Any
+    params: Any
+    fun: float
+    lower: float
+    upper: float
+    certificate: float
+    guarantee: str
+    success: bool
+    status: int
+    message: str
+    nfev: int
+    nfail: int
+    nit: int
+    errors: list[BaseException]
+    seconds: float
+    history: History
+    direction: str
+    seed: int
+    optimizer: Player
 
     def plot(self, path: str | PathLike[str] | None = None) -> Any:
         """A Matplotlib figure of the run, written to `path` if given (its ending says how).
@@ -187,6 +223,7 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
             ("guarantee", str(self.guarantee)),
             ("nfev", f"{self.nfev:,}{failed}"),
             ("seconds", duration(self.seconds)),
+            ("seed", str(self.get("seed", "not known"))),
             ("history", repr(self.history)),
         ]
         return "\n".join(f"{name:>12}{':' if name else ' '} {text}" for name, text in rows)

@@ -194,6 +194,9 @@ class Record(NamedTuple):
     def __ne__(self, other: object) -> bool:
         return not self == other
 
+    def __hash__(self) -> int:
+        return hash((self.number, self.value, self.state, self.std))
+
 
 def _same(params: Any, others: Any) -> bool:
     if isinstance(params, np.ndarray) or isinstance(others, np.ndarray):

@@ -11,12 +11,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from partita._checks import as_number, check_choice
+from partita._checks import NotGiven, as_number, check_choice, seed_or_drawn
 from partita._types import FloatArray, Prediction
 from partita.errors import InvalidInput
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
+from partita.optimize.logs import log_added, log_begun, log_cancelled, log_told
 from partita.optimize.optimizer import Optimizer, Suggestion, Trial
 from partita.optimize.result import Checkpoint
 from partita.optimize.trials import Trials
@@ -80,7 +81,7 @@ class Study:
         space: Any = None,
         *,
         direction: Literal["minimize", "maximize"] | None = None,
-        seed: int | None = None,
+        seed: int | NotGiven | None = NotGiven.NOT_GIVEN,
         n_evals: int | None = None,
         norm_bound: float | None = None,
         noise: Noise | None = None,
@@ -103,6 +104,7 @@ class Study:
             As for `Optimizer`, with the same defaults when a study begins. What is given when it is
             opened again must be as it was, but for `n_evals`; what is not given is as it was.
             `feasible`, or a policy that is not one of ours by name, must be given again.
+            A seed of None draws one when a study begins: `study.seed` has it.
         expire_after
             Seconds after which a pending trial is given up by whoever uses the study next. Its
             value is still welcome when it comes. Never, if not given.
@@ -124,7 +126,7 @@ class Study:
         given = {
             "space": space,
             "direction": direction,
-            "seed": seed,
+            "seed": None if isinstance(seed, NotGiven) else seed,
             "n_evals": n_evals,
             **Assumptions(kernel, norm_bound, noise, delta).keywords(),
             "policy": policy,
@@ -135,7 +137,8 @@ class Study:
         begun = False
         with store.lock:  # no other thread forks while the file is open
             if space is not None:
-                wanted = Settings.of(given)
+                drawn = {"seed": seed_or_drawn(None)} if seed is None else {}
+                wanted = Settings.of({**given, **drawn})
                 if store.is_new():
                     wanted.build(feasible, policy)  # what cannot be played is refused, not stored
                     begun = store.create(wanted.to_meta())
@@ -169,7 +172,9 @@ class Study:
             change.log(begun.event)
             return begun.trial
 
-        return self._changed(next_trial)
+        trial = self._changed(next_trial)
+        log_begun(trial.number, trial.params)
+        return trial
 
     def expect(self, params: Any) -> Trial:
         """A trial at parameters that were chosen elsewhere and are being evaluated."""
@@ -181,7 +186,9 @@ class Study:
             change.log(begun.event)
             return begun.trial
 
-        return self._changed(expected)
+        trial = self._changed(expected)
+        log_begun(trial.number, trial.params, "expected")
+        return trial
 
     def tell(self, trial: Trial | int, value: Any, std: float | None = None) -> None:
         """Report the value of a trial, given itself or its number. One that expired is welcome.
@@ -189,26 +196,29 @@ class Study:
         `std` is the standard deviation of this value's noise, if that is known: 0 means exact.
         """
 
-        def told(change: Change) -> None:
+        def told(change: Change) -> tuple[int, Observation]:
             state = change.state
             number = state.optimizer.number_of(trial, "tell", also=state.expired)
             seen = Observation(as_value(value), state.optimizer.std_of(std, "tell"))
             change.begin()
             change.log(state.tell(number, seen, time.time()))
+            return number, seen
 
-        self._changed(told)
+        number, seen = self._changed(told)
+        log_told(number, *seen)
 
     def cancel(self, trial: Trial | int) -> None:
         """Give up a trial, whose evaluation failed or was dropped. One that expired stays so."""
 
-        def cancelled(change: Change) -> None:
+        def cancelled(change: Change) -> int:
             state = change.state
             number = state.optimizer.number_of(trial, "cancel", also=state.expired)
             if number not in state.expired:
                 change.begin()
                 change.log(state.cancel(number, time.time()))
+            return number
 
-        self._changed(cancelled)
+        log_cancelled(self._changed(cancelled))
 
     def add(self, params: Any, value: Any, std: float | None = None) -> int:
         """Report a value known from elsewhere, at any time, and get the number of its trial.
@@ -216,16 +226,18 @@ class Study:
         `std` is as for `tell`.
         """
 
-        def added(change: Change) -> int:
+        def added(change: Change) -> tuple[int, Observation]:
             optimizer = change.state.optimizer
             seen = Observation(as_value(value), optimizer.std_of(std, "add"))
             unit = optimizer.point_of(params, "add")
             change.begin()
             begun = change.state.add(unit, seen, time.time())
             change.log(begun.event)
-            return begun.trial.number
+            return begun.trial.number, seen
 
-        return self._changed(added)
+        number, seen = self._changed(added)
+        log_added(number, params, *seen)
+        return number
 
     def _changed(self, work: Callable[[Change], T]) -> T:
         with self._store.lock:
@@ -285,7 +297,7 @@ class Study:
     # -- answers -------------------------------------------------------------------------------
 
     def recommend(self) -> Suggestion:
-        """The best parameters by what is known, not by the luckiest value."""
+        """The best parameters by what is known: see `Optimizer.recommend`."""
         return self._read(Optimizer.recommend)
 
     def certificate(self) -> float:
@@ -330,6 +342,11 @@ class Study:
     def direction(self) -> str:
         """Either "minimize" or "maximize"."""
         return self.settings.direction
+
+    @property
+    def seed(self) -> int:
+        """What random choices come from."""
+        return self.settings.seed
 
     @property
     def guarantee(self) -> str:
