@@ -472,7 +472,10 @@ def test_a_random_seed_is_named_and_gives_the_run_again(capsys):
     drawn = answer(capsys, "minimize", *ON_X, "--evals", 6, "--seed", "random", "--", *SQUARE)
     again = answer(capsys, "minimize", *ON_X, "--evals", 6, "--seed", drawn["seed"], "--", *SQUARE)
     assert again["params"] == drawn["params"]
-    assert cli.main(
-        ["minimize", *ON_X, "--evals", "2", "--seed", "random", "--quiet", "--", "echo", "{x}"]
-    ) == 0
+    assert (
+        cli.main(
+            ["minimize", *ON_X, "--evals", "2", "--seed", "random", "--quiet", "--", "echo", "{x}"]
+        )
+        == 0
+    )
     assert re.search(r"\n  seed +[0-9]+\n", capsys.readouterr().out)

@@ -400,6 +400,12 @@ class Optimizer:
         self._turn = _lock_of(self.game.policy)
 
     @in_turn
+    def _repr_html_(self) -> str:
+        from .html import player_html
+
+        return player_html(self, "Optimizer")
+
+    @in_turn
     def __repr__(self) -> str:
         return (
             f"Optimizer({self.space!r}, direction={self.direction!r}, "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from partita.space import Space
 
+    from .importance import Importance
     from .optimizer import Suggestion
     from .player import Player
 
@@ -122,6 +123,9 @@ class History(Sequence[Record]):
         """The evaluations as an Arrow table: see `Trials.to_arrow`."""
         return self.trials.to_arrow()
 
+    def _repr_html_(self) -> str:
+        return self.trials._repr_html_()
+
     def __repr__(self) -> str:
         return f"History({len(self):,} values, {len(self.evaluations)} checkpoints)"
 
@@ -192,20 +196,37 @@ class Result(OptimizeResult):
     seed: int
     optimizer: Player
 
-    def plot(self, path: str | PathLike[str] | None = None) -> Any:
-        """A Matplotlib figure of the run, written to `path` if given (its ending says how).
+    def plot(
+        self,
+        path: str | PathLike[str] | None = None,
+        kind: Literal["run", "importance", "slices", "pairs", "timeline"] = "run",
+    ) -> Any:
+        """A Matplotlib figure, written to `path` if given (its ending says how).
 
-        Progress with its band and the certificate; beside them the posterior: with the cells of
-        the cover in one or two dimensions, slices through the answer otherwise.
+        A notebook shows it. Needs Matplotlib: `pip install 'partita[plot]'`.
+
+        Parameters
+        ----------
+        path
+            A file, such as "run.png", "run.svg" or "run.pdf".
+        kind
+            "run": progress and the certificate, and beside them the posterior, with the cells of
+            the cover in one or two dimensions, slices through the answer otherwise.
+            "importance": how much each parameter matters, with intervals: see `importance`.
+            "slices": mean and bounds along each parameter, the others as in the answer.
+            "pairs": the mean and the width of the bounds over each two of the four most important.
+            "timeline": when each evaluation was under way.
         """
-        from partita.figures.run import draw
+        from .views import draw
 
-        from .figure import figure_of
-
-        figure = draw(figure_of(self))
+        figure = draw(self, kind)
         if path is not None:
             figure.savefig(path, dpi=160, facecolor="white")
         return figure
+
+    def importance(self) -> list[Importance]:
+        """How much each parameter matters, the most important first: see `Trials.importance`."""
+        return self.history.trials.importance()
 
     def __repr__(self) -> str:
         if "history" not in self:  # made by hand, or by a copy of SciPy's
@@ -230,8 +251,13 @@ class Result(OptimizeResult):
 
     __str__ = __repr__
 
+    def _repr_html_(self) -> str | None:
+        from .html import result_html
+
+        return result_html(self) if "history" in self else None
+
     def __dir__(self) -> list[str]:
-        return sorted({*self.keys(), "plot"})
+        return sorted({*self.keys(), "importance", "plot"})
 
 
 def _params_rows(params: Any) -> list[tuple[str, str]]:

@@ -31,11 +31,13 @@ class Spans(NamedTuple):
     failed: npt.NDArray[np.bool_]
 
     @staticmethod
-    def of(numbers: IntArray, begun: FloatArray, ended: FloatArray, failed: FloatArray) -> Spans:
+    def of(numbers: IntArray, begun: FloatArray, ended: FloatArray, failed: npt.ArrayLike) -> Spans:
         """The spans that have a beginning and an end, the first first."""
         known = np.flatnonzero(np.isfinite(begun) & np.isfinite(ended))
         order = known[np.argsort(begun[known], kind="stable")]
-        return Spans(numbers[order], begun[order], ended[order], failed[order].astype(np.bool_))
+        return Spans(
+            numbers[order], begun[order], ended[order], np.asarray(failed, dtype=np.bool_)[order]
+        )
 
 
 class Stopwatch:

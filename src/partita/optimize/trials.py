@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from pyarrow import Table
 
+    from .importance import Importance
+
 PENDING: Final = 0
 FINISHED: Final = 1
 FAILED: Final = 2
@@ -298,6 +300,17 @@ class Trials(Sequence[Record]):
         """
         return as_arrow(columns_of(self))
 
+    def importance(self) -> list[Importance]:
+        """How much each parameter matters to the value, the most important first.
+
+        Sobol's indices of a Gaussian process that is fitted to the values: shares of the variance
+        over the whole space, with intervals over functions drawn from its posterior. Each entry
+        has `name`, `total`, `lower`, `upper`, `first`, `first_lower` and `first_upper`.
+        """
+        from .importance import importance_of
+
+        return importance_of(self)
+
     def _rows(self, which: slice | npt.NDArray[np.bool_]) -> Trials:
         return Trials(
             self.space,
@@ -307,6 +320,11 @@ class Trials(Sequence[Record]):
             self.codes[which],
             self.stds[which],
         )
+
+    def _repr_html_(self) -> str:
+        from .html import trials_html
+
+        return trials_html(self)
 
     def __repr__(self) -> str:
         counts = np.bincount(self.codes, minlength=3).tolist()

@@ -8,7 +8,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from partita._checks import NotGiven, as_number, check_choice, seed_or_drawn
@@ -147,14 +146,14 @@ class Study:
                     f"{store.path} is a study already: open it, or give another name"
                 )
             settings = Settings.from_meta(store.meta(), store.path)
-        _check_same(settings, given, store.path)
+        settings.check_same(given, store.path)
         return cls(Replica(store, settings, feasible, policy))
 
     def check(self, space: Any = None, **settings: Any) -> None:
         """Refuse a space, or settings of `open`, that differ from those of the study."""
         given = {name: value for name, value in settings.items() if value is not None}
         functions = {"feasible": self._replica.feasible, "policy": self._replica.policy}
-        _check_same(self.settings, {**functions, "space": space, **given}, self.path)
+        self.settings.check_same({**functions, "space": space, **given}, self.path)
 
     # -- asking and telling --------------------------------------------------------------------
 
@@ -381,6 +380,30 @@ class Study:
         with self._store.lock:
             return dict(self._store.typed(query, ((int,), (float,)), kinds))
 
+    # -- looking -------------------------------------------------------------------------------
+
+    def export(self, path: str | PathLike[str]) -> None:
+        """Write all trials to a file that ends in .csv or .parquet, as `partita export` does.
+
+        Parquet needs pyarrow: `pip install 'partita[tables]'`.
+        """
+        from .export import export
+
+        export(self, path)
+
+    def plot(
+        self,
+        path: str | PathLike[str] | None = None,
+        kind: Literal["run", "importance", "slices", "pairs", "timeline"] = "run",
+    ) -> Any:
+        """A Matplotlib figure of what is known, as `partita show --plot` draws it.
+
+        See `Result.plot`; refused while nothing has been told.
+        """
+        from .looking import as_result
+
+        return as_result(self).plot(path, kind)
+
     def _read(self, question: Callable[[Optimizer], T]) -> T:
         with self._store.lock:
             return question(self._replica.current().optimizer)
@@ -407,6 +430,11 @@ class Study:
         where = (str(store.file), replica.feasible, replica.policy)
         return _reopened, (*where, store.durability, store.timeout)
 
+    def _repr_html_(self) -> str:
+        from partita.optimize.html import player_html
+
+        return player_html(self, f"Study {self.path}")
+
     def __repr__(self) -> str:
         return f"Study({str(self.path)!r}, direction={self.direction!r})"
 
@@ -422,15 +450,3 @@ def _reopened(
     return Study.open(
         path, feasible=feasible, policy=policy, durability=durability, timeout=timeout
     )
-
-
-def _check_same(settings: Settings, given: dict[str, Any], path: Path) -> None:
-    lines = settings.differences(given)
-    if lines:
-        raise InvalidInput(
-            f"{path} is a study with other settings: {'; '.join(lines)}. Leave them out to go on "
-            "with it, or give another file"
-        )
-    missing = settings.missing(given["feasible"], given["policy"])
-    if missing is not None:
-        raise InvalidInput(f"{path} cannot be opened so: {missing}")
