@@ -32,7 +32,9 @@ def described(text: str, repository: str | None, version: str) -> str:
         text = f"{text.rstrip()}\n\n## Notes\n\n{listed}"
     # Every other part of the split is code.
     parts = _CODE.split(text)
-    parts[::2] = [_LINK.sub(lambda link: _absolute(link, repository, version), p) for p in parts[::2]]
+    parts[::2] = [
+        _LINK.sub(lambda link: _absolute(link, repository, version), p) for p in parts[::2]
+    ]
     return "".join(parts)
 
 
