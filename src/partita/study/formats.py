@@ -32,8 +32,8 @@ from .events import ORIGIN, checked, digest_of, head_of
 
 #: Marks the file as a study of Partita's: "Part" in ASCII.
 APPLICATION = 0x50617274
-#: The format of new files. 1: Partita 0.1; 2: events have `std`; 3: events have `digest`, the
-#: snapshot has that of its event as `chain`, and `meta` has the row `head`.
+#: The format of new files. 1: Partita 0.1; 2: events have `std`; 3: events have `data` and
+#: `digest`, the snapshot has the digest of its event as `chain`, and `meta` has the row `head`.
 FORMAT = 3
 
 TABLES = """
@@ -48,6 +48,7 @@ CREATE TABLE events (
     point BLOB,
     owner INTEGER,
     std REAL,
+    data TEXT,
     digest BLOB
 );
 CREATE TABLE owners (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
@@ -68,6 +69,7 @@ CREATE TABLE snapshot (
 #: Columns that `TABLES` has, by the format that they came with; and tables, with no column.
 SINCE: Mapping[tuple[str, str], int] = {
     ("events", "std REAL"): 2,
+    ("events", "data TEXT"): 3,
     ("events", "digest BLOB"): 3,
     ("snapshot", "chain BLOB"): 3,
 }
@@ -79,7 +81,8 @@ def _add_std(db: sqlite3.Connection) -> None:
 
 
 def _add_digests(db: sqlite3.Connection) -> None:
-    """Rows have a checksum, from what they say today."""
+    """Rows have a checksum, from what they say today, and room for more."""
+    db.execute("ALTER TABLE events ADD COLUMN data TEXT")
     db.execute("ALTER TABLE events ADD COLUMN digest BLOB")
     db.execute("ALTER TABLE snapshot ADD COLUMN chain BLOB")
     seq, digest, digests = 0, ORIGIN, []
