@@ -129,7 +129,8 @@ def _before_fork() -> None:
     while True:
         locks = list(_LOCKS)
         acquire_all(locks)
-        if len(_LOCKS) <= len(locks):
+        # Not by its length: an interrupt may keep the set from dropping a lock that is gone.
+        if set(_LOCKS) <= set(locks):
             break
         for lock in locks:  # some were created meanwhile
             lock.release()

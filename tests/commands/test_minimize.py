@@ -253,7 +253,7 @@ def test_a_run_that_is_given_up_says_so_by_its_exit_code(capsys, tmp_path):
 
 def test_failures_only_until_the_time_is_up(capsys):
     program = ("sh", "-c", "sleep 0.2; echo {x} >&2; exit 3")
-    code, out, err = outcome(capsys, "minimize", *ON_X, "--seconds", 0.5, "--", *program)
+    code, out, err = outcome(capsys, "minimize", *ON_X, "--seconds", 3, "--", *program)
     assert (code, out) == (1, "")
     assert "every evaluation failed. The first: exit code 3" in err
 

@@ -195,7 +195,7 @@ def test_events_of_a_saved_study_are_those_that_were(path, tmp_path):
     saved = save(check(path), tmp_path / "new.db")
     assert events(saved.path) == events(path)
     with looking(path) as old, closing(sqlite3.connect(saved.path)) as new:
-        columns = "seq, kind, trial, time, value, params, point, std, digest"
+        columns = "seq, kind, trial, time, value, params, point, std, data, digest"
         both = [db.execute(f"SELECT {columns} FROM events").fetchall() for db in (old, new)]
     assert both[0] == both[1]
     assert check(saved.path).format == formats.FORMAT

@@ -237,7 +237,7 @@ def test_other_processes_go_on_with_forged_asks_too(path):
     rechained(
         path,
         (
-            "INSERT INTO events VALUES (11, 'ask', 5, 0.0, NULL, '[]', ?, NULL, NULL, NULL)",
+            "INSERT INTO events VALUES (11, 'ask', 5, 0.0, NULL, '[]', ?, NULL, NULL, NULL, NULL)",
             (point.tobytes(),),
         ),
     )

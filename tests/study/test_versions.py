@@ -113,7 +113,7 @@ def test_a_study_of_before_is_brought_to_todays_format_and_loses_nothing(kept):
     digest = ORIGIN
     for row in after["events"]:
         digest = digest_of(digest, checked(row))
-        assert row[columns:] == (*(None,) * (9 - columns), digest)
+        assert row[columns:] == (*(None,) * (10 - columns), digest)
     after["events"] = [row[:columns] for row in after["events"]]
     after["meta"].remove(("head", f"{len(after['events'])} {digest.hex()} whole"))
     assert after == before

@@ -253,7 +253,7 @@ def _next_readable(db: sqlite3.Connection, query: str, after: int) -> int | None
 
 
 def _since(column: str) -> int:
-    return {"std": 2, "digest": 3}.get(column, 1)
+    return {"std": 2, "data": 3, "digest": 3}.get(column, 1)
 
 
 def _say(report: Report, fault: str) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from partita.errors import InvalidInput
 
@@ -63,6 +64,8 @@ class Event(NamedTuple):
         For an ask, expect or adopt: the run that evaluates the trial, if there is one.
     std
         For a tell or add: the standard deviation of the value's noise, if it is known.
+    data
+        What else is known of the trial, a JSON object: see `as_data`. None if there is nothing.
     digest
         The checksum of this event and of all events before it: see `digest_of`.
     """
@@ -76,8 +79,12 @@ class Event(NamedTuple):
     point: bytes | None = None
     owner: int | None = None
     std: float | None = None
+    data: str | None = None
     digest: bytes | None = None
 
+
+#: Appends a line to the log.
+INSERT = f"INSERT INTO events VALUES ({', '.join('?' * len(Event._fields))})"
 
 # -- checks ----------------------------------------------------------------------------------------
 
@@ -101,12 +108,13 @@ _TYPES: Types = (
     (bytes, type(None)),
     (int, type(None)),
     (float, type(None)),
+    (str, type(None)),
     (bytes, type(None)),
 )
 #: Seconds since 1970 of the years 1 and 9999, beyond which there is no date.
 FIRST_TIME, LAST_TIME = -62_135_596_800.0, 253_402_300_799.0
-#: No valid kind is this long, and no valid JSON of parameters.
-LONGEST_KIND, LONGEST_PARAMS = 20, 20_000_000
+#: No valid kind is this long, and no valid JSON of parameters or data.
+LONGEST_KIND, LONGEST_JSON = 20, 20_000_000
 
 
 def checked(row: Sequence[Any]) -> Event:
@@ -122,7 +130,8 @@ def checked(row: Sequence[Any]) -> Event:
         raise _bad(row, f"{event.time!r} is not a time")
     if event.trial < 0 or (event.owner is not None and event.owner < 0):
         raise _bad(row, "a number is negative")
-    if len(event.kind) > LONGEST_KIND or len(event.params or "") > LONGEST_PARAMS:
+    longest = max(len(event.params or ""), len(event.data or ""))
+    if len(event.kind) > LONGEST_KIND or longest > LONGEST_JSON:
         raise _bad(row, "it is too long")
     return event
 
@@ -149,31 +158,70 @@ def typed(rows: Iterable[Any], types: Types) -> Iterator[Any]:
 
 #: The digest before the first event of a log.
 ORIGIN = bytes(16)
-#: seq, trial, time, value, owner, std; lengths of kind, params and point.
-_NUMBERS = struct.Struct("<qqddqdqqq")
+#: seq, trial, time, value, owner, std; lengths of kind, params, point and data.
+_NUMBERS = struct.Struct("<qqddqdqqqq")
 
 
 def digest_of(before: bytes, event: Event) -> bytes:
     """The checksum of an event and of all before it: 16 bytes of BLAKE2b.
 
-    It covers the previous digest; seq, trial, time, value, owner and std, and the lengths in bytes
-    of kind, params and point, as little-endian int64 and float64; and kind, params and point
-    themselves, text as UTF-8. NULL is represented by NaN, an owner of -1 and a length of -1.
+    It is taken of the digest before; of seq, trial, time, value, owner and std, and the lengths in
+    bytes of kind, params, point and data, as little-endian int64 and float64; and of kind, params,
+    point and data themselves, text as UTF-8. For NULL stand NaN, an owner of -1 and a length of -1.
     """
-    seq, kind, trial, time, value, params, point, owner, std, _ = event
+    seq, kind, trial, time, value, params, point, owner, std, data, _ = event
     # SQLite stores -0.0 as 0.0.
     value, std = (math.nan if number is None else number + 0.0 for number in (value, std))
-    word = kind.encode("utf-8", "surrogatepass")
-    text = b"" if params is None else params.encode("utf-8", "surrogatepass")
-    sizes = len(word), -1 if params is None else len(text), -1 if point is None else len(point)
+    parts = [_bytes_of(kind), _bytes_of(params), point, _bytes_of(data)]
+    sizes = [-1 if part is None else len(part) for part in parts]
     numbers = _NUMBERS.pack(
         seq, trial, time + 0.0, value, -1 if owner is None else owner, std, *sizes
     )
-    content = b"".join((before, numbers, word, text, point or b""))
+    content = b"".join((before, numbers, *(part for part in parts if part)))
     return blake2b(content, digest_size=16).digest()
 
 
-#: The end of the row `head` of `meta`: the file is complete, or the write-ahead log has more.
+def _bytes_of(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("utf-8", "surrogatepass")
+
+
+# -- data ------------------------------------------------------------------------------------------
+
+
+def as_data(fields: Mapping[str, Any]) -> str | None:
+    """The column `data` for named JSON values; None if all of them are None.
+
+    A field that is None is left out, so that what has no use for one writes nothing.
+    """
+    there = {name: value for name, value in fields.items() if value is not None}
+    return json.dumps(there, allow_nan=False, separators=(",", ":")) if there else None
+
+
+def data_of(event: Event, allowed: Container[str] = ()) -> dict[str, Any]:
+    """The fields of an event's `data`; refused if it is no object or a field is not allowed."""
+    if event.data is None:
+        return {}
+    try:
+        fields = json.loads(event.data, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        fields = None
+    if not isinstance(fields, dict):
+        raise Broken(f"the log is damaged at event {event.seq}: its data is not a JSON object")
+    for name in fields:
+        if name not in allowed:
+            raise Broken(
+                f"event {event.seq} has data that this Partita does not know: {name!r:.40}"
+            )
+    return fields
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")
+
+
+# -- the head --------------------------------------------------------------------------------------
+
+#: How the row `head` of `meta` ends: this is all there is, or more stands in the write-ahead log.
 WHOLE, MORE = " whole", " more"
 
 

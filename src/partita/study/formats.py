@@ -33,8 +33,8 @@ from .events import ORIGIN, checked, digest_of, head_of
 
 #: Marks the file as a Partita study: "Part" in ASCII.
 APPLICATION = 0x50617274
-#: The format of new files. 1: Partita 0.1; 2: events have `std`; 3: events have `digest`, the
-#: snapshot has the digest of its event as `chain`, and `meta` has the row `head`.
+#: The format of new files. 1: Partita 0.1; 2: events have `std`; 3: events have `data` and
+#: `digest`, the snapshot has the digest of its event as `chain`, and `meta` has the row `head`.
 FORMAT = 3
 
 TABLES = """
@@ -49,6 +49,7 @@ CREATE TABLE events (
     point BLOB,
     owner INTEGER,
     std REAL,
+    data TEXT,
     digest BLOB
 );
 CREATE TABLE owners (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
@@ -69,6 +70,7 @@ CREATE TABLE snapshot (
 #: The format that introduced each of these columns of `TABLES`; a table has no column here.
 SINCE: Mapping[tuple[str, str], int] = {
     ("events", "std REAL"): 2,
+    ("events", "data TEXT"): 3,
     ("events", "digest BLOB"): 3,
     ("snapshot", "chain BLOB"): 3,
 }
@@ -80,7 +82,8 @@ def _add_std(db: sqlite3.Connection) -> None:
 
 
 def _add_digests(db: sqlite3.Connection) -> None:
-    """Add checksums, computed from the present content of the rows."""
+    """Rows have a checksum, from what they say today, and room for more."""
+    db.execute("ALTER TABLE events ADD COLUMN data TEXT")
     db.execute("ALTER TABLE events ADD COLUMN digest BLOB")
     db.execute("ALTER TABLE snapshot ADD COLUMN chain BLOB")
     seq, digest, digests = 0, ORIGIN, []

@@ -18,7 +18,7 @@ from partita._locks import is_under_way
 from partita.errors import HalfChanged, InvalidInput, NotPending, StudyError
 
 from . import snapshot
-from .events import MORE, ORIGIN, WHOLE, Event, digest_of, head_of
+from .events import INSERT, MORE, ORIGIN, WHOLE, Event, digest_of, head_of
 from .failures import damaged
 from .settings import Settings
 from .state import State
@@ -179,7 +179,7 @@ class Replica:
         self._digest = digest_of(self._digest, event)
         self._due = min(self._due, event.time + (self.settings.expire_after or math.inf))
         row = event._replace(digest=self._digest)
-        db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        db.execute(INSERT, row)
         head = (head_of(event.seq, self._digest),)
         db.execute("UPDATE meta SET value = ? WHERE key = 'head'", head)
 

@@ -18,7 +18,7 @@ from partita.errors import InvalidInput, StudyError
 
 from . import formats, place
 from .check import Report
-from .events import BEGINNINGS, ORIGIN, Event, Kind, digest_of, head_of
+from .events import BEGINNINGS, INSERT, ORIGIN, Event, Kind, digest_of, head_of
 
 
 @dataclass
@@ -75,8 +75,7 @@ def _write(db: sqlite3.Connection, events: list[Event]) -> None:
     for seq, event in enumerate(events, 1):
         row = event._replace(seq=seq)
         digest = digest_of(digest, row)
-        marks = ", ".join("?" * len(row))
-        db.execute(f"INSERT INTO events VALUES ({marks})", row._replace(digest=digest))
+        db.execute(INSERT, row._replace(digest=digest))
     db.execute("UPDATE meta SET value = ? WHERE key = 'head'", (head_of(seq, digest),))
 
 
@@ -111,7 +110,9 @@ def _kept(report: Report, saved: Saved) -> Iterator[Event]:
 
 
 def _instead(event: Event, trial: int) -> Iterator[Event]:
-    """The events of a failed trial, at a point that is known to be valid."""
-    begun = event._replace(kind=Kind.EXPECT, trial=trial, value=None, std=None, owner=None)
+    """A failed trial, at the point of one that is known to be possible."""
+    begun = event._replace(
+        kind=Kind.EXPECT, trial=trial, value=None, std=None, owner=None, data=None
+    )
     yield begun
     yield begun._replace(kind=Kind.CANCEL, params=None, point=None)

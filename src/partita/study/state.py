@@ -28,7 +28,7 @@ from partita.optimize.values import Observation, as_std, as_value
 from partita.policies import optional
 from partita.policies.base import Policy
 
-from .events import BEGINNINGS, Event, Kind
+from .events import BEGINNINGS, Event, Kind, data_of
 
 _log = logging.getLogger(__name__)
 
@@ -178,6 +178,7 @@ class State:
             kind = Kind(event.kind)
         except ValueError:
             raise InvalidInput(f"there is no kind {event.kind!r}") from None
+        data_of(event)  # no event has any yet: what a later Partita wrote is refused
         number, following = event.trial, len(self.game.ledger)
         if kind in BEGINNINGS:
             if number != following:
