@@ -1,4 +1,4 @@
-"""One line that is written over and over: on a terminal, or in a notebook; wiped at the end."""
+"""A status line that is updated in place: on a terminal or in a notebook; erased at the end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class StatusLine:
         self._dirty = False
 
     def write(self, text: str) -> None:
-        """Put a text in place of the one before, cut to the terminal's width."""
+        """Replace the text, cut to the terminal's width."""
         if self.shown:
             columns = shutil.get_terminal_size().columns
             if self._page is not None or len(text) < columns:
@@ -35,7 +35,7 @@ class StatusLine:
             self._dirty = True
 
     def wipe(self) -> None:
-        """Leave nothing behind."""
+        """Erase the line."""
         if self._dirty:
             self._put("")
             self._dirty = False
@@ -49,7 +49,7 @@ class StatusLine:
 
 
 def bar(done: float, width: int = _WIDTH) -> str:
-    """A bar for the part that is done, from 0 to 1."""
+    """A progress bar for the fraction that is done, from 0 to 1."""
     full = int(width * min(max(done, 0.0), 1.0))
     return "█" * full + "░" * (width - full)
 

@@ -181,7 +181,7 @@ def test_a_study_is_exported_and_drawn_as_the_command_line_does_it(study, tmp_pa
     capsys.readouterr()
     assert cli.main(["show", str(study.path), "--kind", "importance"]) == 2
     assert "Give --plot as well" in capsys.readouterr().err
-    with pytest.raises(InvalidInput, match="nothing has been told yet"):
+    with pytest.raises(InvalidInput, match="there are no values yet"):
         Study.open(tmp_path / "new.db", [(0, 1)]).plot()
 
 

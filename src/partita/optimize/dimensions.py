@@ -20,7 +20,7 @@ from partita.space.specs import Parameter
 if TYPE_CHECKING:
     from .result import Result
 
-#: Values of a curve along a parameter, at most; of a parameter drawn one by one.
+#: Largest numbers of points: of a curve, of a parameter drawn value by value.
 MOST_VALUES, MOST_SEPARATE = 200, 12
 
 
@@ -29,10 +29,10 @@ MOST_VALUES, MOST_SEPARATE = 200, 12
 
 @dataclass(frozen=True, eq=False)
 class Dimension:
-    """A parameter that varies: its values, and where they are drawn.
+    """A parameter that varies: its values, and their positions on an axis.
 
-    `key` is its name among the keywords, or its place in the array; `values` are some of its
-    values, or all, in order.
+    `key` is the parameter's name, or its index in the array; `values` are some or all of its
+    values, in order.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Dimension:
 
     @property
     def separate(self) -> bool:
-        """Whether its values are drawn one by one."""
+        """Whether its values are drawn as separate points instead of a range."""
         return not isinstance(self.parameter, Float) and len(self.values) <= MOST_SEPARATE
 
     @property
@@ -73,7 +73,7 @@ class Dimension:
         return np.array([self.place(value) for value in values], dtype=float)
 
     def place_of(self, coordinate: float) -> float:
-        """Where a coordinate of the unit cube is drawn, between values too."""
+        """Where a coordinate of the unit cube is drawn; it may be between two values."""
         p = self.parameter
         if isinstance(p, Categorical):
             return coordinate * (len(p.choices) - 1)
@@ -111,7 +111,7 @@ def _values(parameter: Parameter) -> list[Any]:
 
 
 def predicted(result: Result, points: Sequence[Any]) -> Band:
-    """Mean and bounds at points as the function is given them; NaN where they are not allowed."""
+    """Mean and bounds at points in the user's units; NaN where `feasible` does not allow them."""
     optimizer = result.optimizer
     columns = np.full((3, len(points)), np.nan)
     allowed = [i for i, point in enumerate(points) if _allows(optimizer.space, point)]
@@ -137,7 +137,7 @@ def places_of(params: Sequence[Any], dimensions: Sequence[Dimension]) -> FloatAr
 
 
 def evaluated(result: Result) -> tuple[list[Any], FloatArray]:
-    """Parameters and values (n,) of evaluations, not all if there are many."""
+    """Parameters and values (n,) of the evaluations, or of a part of them if there are many."""
     trials = result.history.trials
     shown = evenly(len(trials))
     return [trials.space.decode(unit) for unit in trials.units[shown]], trials.values[shown]

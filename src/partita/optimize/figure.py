@@ -1,4 +1,4 @@
-"""A result as the plain data of its figure: progress, and the function around the answer."""
+"""The data of a result's figure: progress, and the function around the recommended point."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 #: A side of a map, in points.
 MAP_SIDE = 72
-#: A cover of more cells would be all lines.
+#: Covers with more cells are not drawn: nothing but their borders would be visible.
 MOST_CELLS = 4000
-#: Arms that are drawn at most, and how many, the best, where they have no picture.
+#: The largest number of arms that are drawn, and the number of best arms shown as bars.
 MOST_ARMS, BEST_ARMS = 10_000, 20
 
 
 def figure_of(result: Result) -> RunFigure:
-    """What the figure of a result shows."""
+    """The data of the figure of a result."""
     history = result.history
     band = Band(history.best_mean, history.lower, history.upper)
     progress = Progress(history.values, history.evaluations, band, history.certificate)
@@ -47,7 +47,7 @@ def text_of(result: Result) -> str:
 
 
 def title_of(result: Result) -> str:
-    """The value and its bounds, to the digits that they know."""
+    """The value and its bounds, rounded to the digits that the bounds justify."""
     digits, span = 6, result.upper - result.lower
     if math.isfinite(span) and span > 0.0:
         largest = max(abs(result.lower), abs(result.upper))
@@ -74,7 +74,7 @@ def _cells(result: Result) -> list[tuple[FloatArray, FloatArray]]:
 
 
 def curves_of(result: Result, dimensions: Sequence[Dimension]) -> tuple[Curve, ...]:
-    """The function along each dimension through the answer; with cells if there is only one."""
+    """The function along each dimension through the recommended point; in 1-D also the cells."""
     params, values = evaluated(result)
     dots = places_of(params, dimensions)
     failed = places_of(result.history.failed_params, dimensions)
@@ -98,7 +98,7 @@ def curves_of(result: Result, dimensions: Sequence[Dimension]) -> tuple[Curve, .
 
 
 def _map(result: Result, dimensions: Sequence[Dimension]) -> Map:
-    """The function over two dimensions, all others as in the answer."""
+    """The function over two dimensions, with all others as in the recommended point."""
     across, up = dimensions
     xs, ys = ([d.values[i] for i in evenly(len(d.values), MAP_SIDE)] for d in dimensions)
     points = [up.put(across.put(result.params, x), y) for y in ys for x in xs]
@@ -123,7 +123,7 @@ def _map(result: Result, dimensions: Sequence[Dimension]) -> Map:
 
 
 def _arms(result: Result, arms: Grid | Arms) -> ArmMap | ArmBars:
-    """The mean at every arm: a picture of two coordinates, else beside each other."""
+    """The mean at every arm: as a map if arms have two coordinates, else as bars."""
     points = arms.points[evenly(arms.size, MOST_ARMS)]
     band, what = predicted(result, list(points)), "posterior mean"
     if not band.has_mean:

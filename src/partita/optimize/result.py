@@ -1,4 +1,4 @@
-"""What a run ends with: the answer, its bounds, how it came about, and a figure of it."""
+"""The result of a run: the recommended point, its bounds, the history, and a figure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ else:
 
 
 class Checkpoint(NamedTuple):
-    """The answer after a number of evaluations, and how much better any other point could be."""
+    """The recommendation after a number of evaluations, with its bounds and certificate."""
 
     evaluations: int
     seconds: float
@@ -43,24 +43,24 @@ class Checkpoint(NamedTuple):
 
 
 class History(Sequence[Record]):
-    """How a run went: every evaluation, and what was known at some of them.
+    """The history of a run: every evaluation, and the recommendation at some of them.
 
-    A sequence, as `trials` is: a loop or an index gives a `Record`, a slice a table of trials.
+    A sequence, as `trials` is: iteration and indices give a `Record`, slices a table of trials.
     `to_dataframe()` and `to_arrow()` are those of `trials`.
 
     Attributes
     ----------
     trials
-        Evaluations that gave a value, a sequence of records (number, params, value, state, std).
+        Evaluations that gave a value: a sequence of records (number, params, value, state, std).
     evaluations
-        Numbers of evaluations at the checkpoints, about a quarter more from one to the next, (c,).
+        The number of evaluations at each checkpoint, growing by about a quarter each time, (c,).
     failed_params
-        What the function was given where it failed, the first 1,000.
+        The parameters of the first 1,000 evaluations that failed.
     seconds, best_mean, lower, upper, certificate
-        At the checkpoints, (c,): time since the start; mean and bounds of the function at the point
-        recommended then; how much better any other could be.
+        At each checkpoint, (c,): the time since the start; the mean and bounds of the function at
+        the point recommended then; how much better any other point could be.
     spans
-        When the evaluations of this run were under way, those that failed as well: arrays
+        When the evaluations of this run were under way, including those that failed: the arrays
         `numbers`, `begun`, `ended` and `failed`.
     """
 
@@ -83,23 +83,23 @@ class History(Sequence[Record]):
 
     @property
     def params(self) -> Any:
-        """What the function was given, a list of dicts or an array (n, d)."""
+        """The parameters of each evaluation: a list of dicts, or an array (n, d)."""
         return self.trials.params
 
     @property
     def x(self) -> Any:
-        """The same by place instead of name: an array (n, d), or a list of lists."""
+        """The parameters without names: an array (n, d), or a list of lists."""
         params = self.trials.params
         return [list(row.values()) for row in params] if self.trials.space.named else params
 
     @property
     def values(self) -> FloatArray:
-        """What it returned, (n,)."""
+        """The value of each evaluation, (n,)."""
         return self.trials.values
 
     @property
     def stds(self) -> FloatArray:
-        """The standard deviation of each value's noise that it returned besides, or NaN, (n,)."""
+        """The standard deviation of each value's noise; NaN where it is not known, (n,)."""
         return self.trials.stds
 
     def __len__(self) -> int:
@@ -131,7 +131,7 @@ class History(Sequence[Record]):
 
 
 def answer(best: Suggestion, space: Space) -> dict[str, Any]:
-    """What a result says of the recommended parameters."""
+    """The fields of a result for the recommended parameters."""
     return {
         "x": list(best.params.values()) if space.named else np.array(best.params),
         "params": best.params,
@@ -142,30 +142,30 @@ def answer(best: Suggestion, space: Space) -> dict[str, Any]:
 
 
 class Result(OptimizeResult):
-    """The end of a run, a SciPy `OptimizeResult`.
+    """The result of a run, a SciPy `OptimizeResult`.
 
     Attributes
     ----------
     x, params
-        The recommended point: by place (an array, or a list of values for named parameters), and
-        as the function is given it (an array, or a dict).
+        The recommended point: `x` without names (an array, or a list of values for named
+        parameters), `params` in the form that the function gets (an array, or a dict).
     fun
-        The posterior mean of the function there, not the luckiest value.
+        The posterior mean of the function there, not the best value observed.
     lower, upper
-        Bounds of the function there.
+        Bounds on the function there.
     certificate
-        How much better any other point can still be.
+        No other point is better by more than this.
     guarantee
-        What stands behind the bounds: "proven", "calibrated", …
+        The kind of guarantee of the bounds: "proven", "calibrated", …
     success, status, message
         Why the run ended. Status: 0 all evaluations made, 1 time up, 2 within the tolerance,
         3 ended by the callback, 4 interrupted, 5 too many failures, 6 the executor failed.
     nfev, nfail
-        Evaluations that gave a value, and that failed.
+        The number of evaluations that gave a value, and of those that failed.
     errors
         The first few errors, the exceptions themselves.
     seconds
-        How long it took.
+        The duration of the run.
     history
         A `History`.
     direction
@@ -173,7 +173,7 @@ class Result(OptimizeResult):
     seed
         What its random choices came from: the one given, or drawn.
     optimizer
-        The `Optimizer`, or the `Study`, to ask on or to predict elsewhere.
+        The `Optimizer`, or the `Study`, for further trials and for predictions.
     """
 
     x: Any
@@ -211,9 +211,9 @@ class Result(OptimizeResult):
             A file, such as "run.png", "run.svg" or "run.pdf".
         kind
             "run": progress and the certificate, and beside them the posterior, with the cells of
-            the cover in one or two dimensions, slices through the answer otherwise.
+            the cover in one or two dimensions, else slices through the recommended point.
             "importance": how much each parameter matters, with intervals: see `importance`.
-            "slices": mean and bounds along each parameter, the others as in the answer.
+            "slices": mean and bounds along each parameter, the others as in the recommended point.
             "pairs": the mean and the width of the bounds over each two of the four most important.
             "timeline": when each evaluation was under way.
         """
@@ -261,7 +261,7 @@ class Result(OptimizeResult):
 
 
 def _params_rows(params: Any) -> list[tuple[str, str]]:
-    """The answer, a line a name; an array on one line."""
+    """The recommended parameters: one line per name, or an array on one line."""
     if not isinstance(params, dict):
         shown = ", ".join(number(float(v)) for v in params[:10])
         more = f", … {len(params)} numbers" if len(params) > 10 else ""

@@ -19,7 +19,7 @@ from .events import BEGINNINGS, ENDINGS, Kind
 if TYPE_CHECKING:
     from .study import Study
 
-#: What formulas begin with, the apostrophe that guards against them, and nothing.
+#: Characters that formulas begin with, and the apostrophe that protects against them.
 _FORMULAS = tuple("=+-@\t\r\n＝＋－＠'")
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 
@@ -44,7 +44,7 @@ def columns(study: Study) -> Columns:
 
 
 def _times(study: Study, kinds: Sequence[Kind], numbers: list[int]) -> list[datetime | None]:
-    """When each trial had an event of some kinds, if it had one."""
+    """The time of each trial's event of the given kinds, or None."""
     times = study.times(kinds)
     return [datetime.fromtimestamp(times[n], UTC) if n in times else None for n in numbers]
 
@@ -65,20 +65,21 @@ def export(study: Study, path: str | PathLike[str]) -> None:
 
 
 def write_csv(study: Study, file: IO[str]) -> None:
-    """Write the trials of a study as CSV; what there is not yet is empty.
+    """Write the trials of a study as CSV; missing values are empty.
 
-    A text that a spreadsheet would take for a formula has an apostrophe before it, and so has one
-    that begins with an apostrophe: who takes one away from each that begins so has all as it was.
+    A text that a spreadsheet would take for a formula gets an apostrophe before it, and so does one
+    that begins with an apostrophe. To restore the texts, remove one leading apostrophe from each
+    that has one.
     """
     table = columns(study)
-    # Cells with either end of a line are quoted for this terminator; lines end as ever.
+    # With this terminator, cells with \r or \n are quoted; `_Lines` writes the usual line ends.
     writer = csv.writer(_Lines(file), lineterminator="\r\n")
     writer.writerow(map(_cell, table))
     writer.writerows(map(_cell, row) for row in zip(*table.values(), strict=True))
 
 
 class _Lines:
-    """A file whose lines end with one character, whatever the writer of the lines thinks."""
+    """A file that ends each line with a single newline character."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
@@ -88,7 +89,7 @@ class _Lines:
 
 
 def _cell(value: Any) -> Any:
-    """What is written for a value: text that is neither a number nor a time is never a formula."""
+    """The text to write for a value; text that is not a number or time is never a formula."""
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, str) and value[:1] in _FORMULAS and not _NUMBER.fullmatch(value):

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def as_result(study: Study) -> Result:
-    """The study as the result of a run; refused while nothing has been told."""
+    """The study as the result of a run; refused while there are no values."""
     if not study.n_told:
-        raise InvalidInput(f"{study.path}: nothing has been told yet, so there is nothing to draw")
+        raise InvalidInput(f"{study.path}: there are no values yet, so there is nothing to draw")
     best, notes, trials = study.recommend(), checkpoints(study), study.trials
     return Result(
         **answer(best, study.space),
