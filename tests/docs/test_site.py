@@ -136,6 +136,14 @@ def test_the_pictures_are_drawn(tmp_path):
         assert (DOCS / "figures" / name).exists()
 
 
+def test_the_pictures_of_a_run_are_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    load(DOCS / "figures" / "looking.py").main(tmp_path, n_evals=16)
+    for name in ("importance.png", "pairs.png", "timeline.png"):
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+        assert (DOCS / "figures" / name).exists()
+
+
 DOCSTRING = """The sum |x| of `a | b`.
 
 Parameters

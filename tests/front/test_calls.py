@@ -334,7 +334,7 @@ def test_a_study_keeps_the_seed_that_was_drawn(tmp_path):
     alone = maximize(hill, SQUARE, n_evals=8, seed=begun.seed)
     assert begun.seed == resumed.seed > 0
     np.testing.assert_array_equal(resumed.history.x, alone.history.x)
-    with pytest.raises(InvalidInput, match=f"seed is {begun.seed} there, but 7 was given"):
+    with pytest.raises(InvalidInput, match=f"seed is {begun.seed} in the study, but 7 was given"):
         maximize(hill, SQUARE, n_evals=9, seed=7, study=path)
     with pytest.raises(InvalidInput, match="seed='a': give a whole number"):
         maximize(hill, SQUARE, n_evals=5, seed="a", study=tmp_path / "b.db")

@@ -45,9 +45,8 @@ def inside(figure):
         texts += [panel.xaxis.label, panel.yaxis.label, *panel.texts]
         for axis in (panel.xaxis, panel.yaxis):
             low, high = sorted(axis.get_view_interval())
-            places = axis.get_majorticklocs()
-            labels = axis.get_majorticklabels()
-            texts += [t for t, at in zip(labels, places, strict=True) if low <= at <= high]
+            shown = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+            texts += [label for tick in shown for label in (tick.label1, tick.label2)]
     boxes = [t.get_window_extent(renderer) for t in texts if t.get_text() and t.get_visible()]
     return all(whole.contains(*corner) for box in boxes for corner in (box.min, box.max))
 

@@ -22,7 +22,7 @@ def test_a_drawn_seed_is_kept(tmp_path):
     assert asked != asks(other)
     for seed in ({"seed": None}, {}, {"seed": study.seed}):
         assert Study.open(tmp_path / "a.db", PLANE, **seed).seed == study.seed
-    with pytest.raises(InvalidInput, match=f"seed is {study.seed} there, but 0 was given"):
+    with pytest.raises(InvalidInput, match=f"seed is {study.seed} in the study, but 0 was given"):
         Study.open(tmp_path / "a.db", PLANE, seed=0)
 
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 MOST_POINTS = 250
 #: Draws of the settings, and of functions for each.
 SETTINGS, FUNCTIONS = 8, 8
-#: Base points: that many evaluations of all draws in all, within limits.
-BUDGET, FEWEST, MOST = 10_000, 256, 1024
+#: Points at which all draws are evaluated, about; from these follows N, within limits.
+BUDGET, FEWEST, MOST = 24_000, 512, 2048
 #: Values that there must be at least.
 FEWEST_VALUES = 5
 #: The intervals hold this part of the draws.
