@@ -21,7 +21,7 @@ SHARE = 0.05
 class Meter:
     """One line: a bar, the best mean ± its bound, the certificate, evaluations per second.
 
-    It is shown on a terminal only, unless `shown` says otherwise.
+    It is shown on a terminal and in a notebook only, unless `shown` says otherwise.
     """
 
     def __init__(
