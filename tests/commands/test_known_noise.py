@@ -118,9 +118,12 @@ def test_the_last_two_numbers_count(text, pair):
         ("", "printed nothing"),
         ("done", "printed no number, but 'done'"),
         ("loss 0.5", "printed one number, 0.5, but --std needs two: the value, then its standard"),
-        ("nan 0.1", "its value, is nan"),
-        ("0.5 -0.1", "the standard deviation of its value, is -0.1, but must be a finite number"),
-        ("0.5 inf", "the standard deviation of its value, is inf"),
+        ("nan 0.1", "the value, the second to last number it printed, is nan"),
+        (
+            "0.5 -0.1",
+            "the standard deviation, the last number it printed, is -0.1, but must be a finite",
+        ),
+        ("0.5 inf", "the standard deviation, the last number it printed, is inf"),
     ],
 )
 def test_fewer_or_others_are_a_failure(text, message):

@@ -169,7 +169,7 @@ def test_jobs_run_at_once_and_a_slow_one_holds_up_nobody(capsys, tmp_path):
 def test_a_plot(capsys, tmp_path):
     path = tmp_path / "run.png"
     code, _, err = outcome(capsys, "minimize", *ON_X, "--evals", 12, "--plot", path, "--", *SQUARE)
-    assert (code, err) == (0, f"partita: drawn in {path}\n")
+    assert (code, err) == (0, f"partita: figure written to {path}\n")
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
@@ -271,7 +271,7 @@ def test_failures_only_until_the_time_is_up(capsys):
         ("--param x:0:1 -- {probe} {x}", "nothing would end the run"),
         ("--param x:1:0 --evals 5 -- {probe} {x}", "--param x:1:0: 1 is not below 0"),
         ("--param x:0:1:log --evals 5 -- {probe} {x}", "must be above 0"),
-        ("--param x:0:1 --param x:0:2 --evals 5 -- {probe} {x}", "there is a x already"),
+        ("--param x:0:1 --param x:0:2 --evals 5 -- {probe} {x}", "x is already given"),
         ("--param x:0:1 --evals 5 -- {probe} {y}", "{y}: no parameter has this name"),
         ("--param x:0:1 --evals 5 -- {probe}", "x: the program's arguments never use it"),
         ("--param x:0:1 --evals 5 -- {probe} {x", "braces hold the name of a parameter"),

@@ -83,7 +83,7 @@ def test_refusals_quote_the_option_and_list_the_forms(text, why):
 
 def test_several():
     assert list(read_params(["b:0:1", "a:x,y"])) == ["b", "a"]
-    with pytest.raises(InvalidInput, match=r"--param b:1:2: there is a b already"):
+    with pytest.raises(InvalidInput, match=r"--param b:1:2: b is already given"):
         read_params(["b:0:1", "b:1:2"])
     with pytest.raises(InvalidInput, match=r"no parameters: give --param"):
         read_params([])

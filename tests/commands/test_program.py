@@ -67,7 +67,7 @@ def test_other_braces_are_refused(text):
 
 
 def test_unknown_and_unused_names_are_refused():
-    with pytest.raises(InvalidInput, match=r"\{rate\}: no parameter .* is lr, depth; add --p"):
+    with pytest.raises(InvalidInput, match=r"\{rate\}: no parameter .* are lr, depth; add --p"):
         read_template([PYTHON, "{rate}", "{lr}", "{depth}"], ["lr", "depth"])
     with pytest.raises(InvalidInput, match=r"^depth: the program's .* never use it. Put \{depth"):
         read_template([PYTHON, "{lr}"], ["lr", "depth"])

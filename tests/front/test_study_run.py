@@ -319,7 +319,7 @@ def asks_after(n):
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        ({"seed": 4}, "seed is 0 there, but 4"),
+        ({"seed": 4}, "seed is 0 in the study, but 4"),
         ({"delta": 0.3}, "delta is 0.1"),
         ({"space": PLANE}, "space is"),
         ({"policy": "uniform"}, "policy is None"),

@@ -389,7 +389,7 @@ def test_repr():
     ("X", "message"),
     [
         ([1, 2, 3], r"X has shape \(3,\), but the domain has 2 dimensions: .* shape \(k, 2\)"),
-        ([0.5, 0.5], r"shape \(k, 2\), one point a row, e\.g\. X\.reshape\(1, -1\)"),
+        ([0.5, 0.5], r"shape \(k, 2\), one point per row, e\.g\. X\.reshape\(1, -1\)"),
         (0.5, r"X has shape \(\)"),
         ([[1, 2, 3]], r"X has shape \(1, 3\), but the domain has 2 dimensions"),
         ([[0.5, math.nan]], r"x=\[0\.5, nan\]: every coordinate must be finite"),

@@ -574,7 +574,7 @@ class NoPolicy:
         ("uniform[seeds=3]", "no setting seeds"),
         (pt.UniformSampling(pt.Grid(3)), "give a name such as"),
         (3, "give a name such as"),
-        (NoPolicy, "NoPolicy made .* give a policy"),
+        (NoPolicy, "NoPolicy returned .* give a policy"),
         ("gp-ucb", "needs a finite space: give every number a step"),
     ],
 )
@@ -670,5 +670,5 @@ def test_it_reads_well():
     optimizer = pt.Optimizer(BOX)
     optimizer.ask()
     text = repr(optimizer)
-    assert "CalibratedUCB: 0 told, 1 pending, 0 failed" in text
+    assert "CalibratedUCB: 0 values, 1 pending, 0 failed" in text
     assert "direction='minimize'" in text

@@ -101,7 +101,7 @@ def test_bounds_of_one_number_hold_for_all():
         ({}, "empty"),
         ([], "empty"),
         (np.empty((0, 2)), "empty"),
-        ({"p": ["only"]}, "nothing in it varies"),
+        ({"p": ["only"]}, "nothing varies in this space"),
         ({"p": []}, "parameter 'p': the list of choices is empty"),
         ({"p": (1, 0)}, "parameter 'p': .*reversed"),
         ({"p": (1, 0, "int")}, "'p': .*reversed"),
@@ -112,7 +112,7 @@ def test_bounds_of_one_number_hold_for_all():
         ({"p": (-1e308, 1e308)}, "overflows"),
         ({"p": (1e9, 1e9 + 1e-6)}, "too close together for floating point"),
         ({"p": (1e9, 1e9 + 1e-6, "log")}, "too close together for floating point"),
-        ({"p": (0, math.nan)}, "give .low, high., two numbers"),
+        ({"p": (0, math.nan)}, "give two numbers .low, high."),
         ({"p": (0.5, 9, "int")}, "0.5 is not a whole number"),
         ({"p": (0, 9, 0.5, "int")}, "0.5 is not a whole number"),
         ({"p": (0, 9, -1)}, "positive step of at most the range, 9"),
@@ -129,7 +129,7 @@ def test_bounds_of_one_number_hold_for_all():
         ({"p": ["a", "a"]}, "'a' is given twice"),
         ({"p": list(range(65))}, "65 choices: give at most 64.*in order.*group them"),
         ([(1, 1), (0, 1)], r"x\[0\]': the bounds are equal.*Leave it out, and insert its value"),
-        ({"p": (0,)}, "give .low, high."),
+        ({"p": (0,)}, "give two numbers .low, high."),
         ({"p": 3}, "3 is not a valid range"),
         ({"p": "log"}, "'log' is not a valid range"),
         ({"p": float}, "not a valid range"),
@@ -380,7 +380,7 @@ def test_parameters_that_are_not_of_the_space_are_refused(params, message):
 def test_missing_parameters_and_other_shapes_are_refused():
     with pytest.raises(InvalidInput, match=r"y is missing\. Give exactly x, y"):
         as_space({"x": (0, 1), "y": (0, 1)}).encode({"x": 0})
-    with pytest.raises(InvalidInput, match="by name"):
+    with pytest.raises(InvalidInput, match="give a dict with a value for each of x"):
         as_space({"x": (0, 1)}).encode([0.5])
     with pytest.raises(InvalidInput, match=r"shape \(1,\): give an array of shape \(2,\)"):
         as_space([(0, 1), (0, 1)]).encode([0.5])
@@ -551,7 +551,7 @@ def test_what_is_no_saved_space_is_refused(text):
 
 
 def test_a_newer_form_is_refused():
-    with pytest.raises(InvalidInput, match="form 99"):
+    with pytest.raises(InvalidInput, match="format 99"):
         Space.from_json('{"format": 99}')
 
 
@@ -600,5 +600,5 @@ def test_it_reads_well():
         "f     True or False",
     ]
     assert repr(as_space([(0, 1)])) == "Space([(0.0, 1.0)])"
-    assert "where sum_below_one allows it" in as_space([(0, 1)], sum_below_one).describe()
+    assert "where sum_below_one returns True" in as_space([(0, 1)], sum_below_one).describe()
     assert "feasible=sum_below_one" in repr(as_space({"x": (0, 1)}, sum_below_one))

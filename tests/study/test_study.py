@@ -219,7 +219,7 @@ def test_where_the_policy_would_choose_otherwise_the_log_is_right(path, caplog):
     kept, were = (np.delete(units, [4, 12], 0) for units in (trials.units, before.units))
     np.testing.assert_array_equal(kept, were)
     np.testing.assert_array_equal(trials.values, before.values)
-    with pytest.raises(StudyError, match="event 25 of the log is not the one that was there"):
+    with pytest.raises(StudyError, match="event 25 of the log has changed"):
         study.ask()  # it was open, and knows better
     # It was told twelve values, one of them at the moved point.
     assert other.policy.told == 12
@@ -446,8 +446,11 @@ def test_bad_adds_change_nothing(path):
     [
         ({"space": [(0.0, 1.0), (-1.0, 3.0)]}, "space is Space"),
         ({"space": SPACE}, "space is Space"),
-        ({"direction": "maximize"}, "direction is 'minimize' there, but 'maximize' was given"),
-        ({"seed": 3}, "seed is 2 there, but 3 was given"),
+        (
+            {"direction": "maximize"},
+            "direction is 'minimize' in the study, but 'maximize' was given",
+        ),
+        ({"seed": 3}, "seed is 2 in the study, but 3 was given"),
         ({"delta": 0.2}, "delta is 0.1"),
         ({"noise": pt.Gaussian(0.2)}, "noise is .*0.1.*but.*0.2"),
         ({"kernel": pt.Matern(1.5, 0.3)}, "kernel is None"),

@@ -53,10 +53,10 @@ _USAGE = """partita {name} --param NAME:LOW:HIGH [--param ...] --evals N [option
                         -- PROGRAM [ARGUMENT ...]"""
 _EPILOG = """Parameters: NAME:LOW:HIGH a real number, NAME:LOW:HIGH:log the same on a log scale,
 NAME:LOW:HIGH:int a whole number (int:log too), NAME:LOW:HIGH:STEP in steps, NAME:a,b,c choices,
-NAME:bool true or false. In the program's arguments, {NAME} is replaced by the value; write {{ and
-}} for braces. The program is run without a shell. The last number it prints on stdout is its value;
-with --std, the last two are the value and its standard deviation. A non-zero exit code, no number
-or a timeout is a failed evaluation, which is counted and otherwise ignored.
+NAME:bool true or false. In the program's arguments, {NAME} is replaced by the value; write
+{{ and }} for braces. The program is run without a shell. The last number it prints on stdout is its
+value; with --std, the last two are the value and its standard deviation. A non-zero exit code, no
+number or a timeout is a failed evaluation, which is counted and otherwise ignored.
 
 example: partita minimize --param lr:1e-4:1e-1:log --param depth:1:12:int --evals 500 \\
            -- ./train.sh --rate={lr} {depth}"""

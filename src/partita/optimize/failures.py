@@ -59,7 +59,7 @@ class Failures:
         """Keep a trial pending for a while, although it is not being evaluated."""
         try:
             self._player.hold(trial)
-        except Settled:  # told or cancelled by somebody else
+        except Settled:  # ended by another process or thread
             return
         self._held.append(trial)
         self.release(MOST_HELD)

@@ -128,7 +128,7 @@ class Run:
         return math.inf if limit is None else limit - self.seconds
 
     def wanted(self, most: int) -> int:
-        """How many evaluations may be started now, at most `most`."""
+        """The number of evaluations that may be started now, at most `most`."""
         if self.limits.n_evals is None:
             return most
         return min(most, self.limits.n_evals - self.n_told - len(self.pending))

@@ -221,7 +221,7 @@ class Policy(ABC):
         return entry[0]
 
     def _pending_plays(self) -> dict[int, int]:
-        """How many times each site is pending."""
+        """The number of times each site is pending."""
         plays: dict[int, int] = {}
         for site, count in self._pending_points.values():  # several arrays may be the same site
             plays[site] = plays.get(site, 0) + count

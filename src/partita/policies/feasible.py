@@ -56,7 +56,7 @@ class FeasiblePoints:
         return feasible[:number]
 
     def anywhere(self, random: np.random.Generator) -> FloatArray:
-        """A feasible point (D,), any with the same chance."""
+        """A feasible point (D,), any with the same probability."""
         batch, tried = 1, 0
         while tried < FIRST_TRIES:
             rows = self._domain.spread(_rounded(random.random((batch, self._domain.dim))))
@@ -166,13 +166,13 @@ class FeasiblePoints:
 
 
 def between(points: FloatArray, lower: FloatArray, upper: FloatArray) -> npt.NDArray[np.bool_]:
-    """Which of the points (n, d) lie in a box; a face belongs to the box above it."""
+    """Which of the points (n, d) are in a box; a face belongs to the box above it."""
     below = np.where(upper >= 1.0, points <= upper, points < upper)
     return np.asarray(((points >= lower) & below).all(axis=1))
 
 
 def _rounded(rows: FloatArray) -> FloatArray:
-    """So that a point told again is the same site."""
+    """So that a point reported again is the same site."""
     steps = float(2**SNAP_BITS)
     return np.rint(rows * steps) / steps
 

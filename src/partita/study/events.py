@@ -191,7 +191,7 @@ def _bytes_of(text: str | None) -> bytes | None:
 def as_data(fields: Mapping[str, Any]) -> str | None:
     """The column `data` for named JSON values; None if all of them are None.
 
-    A field that is None is left out, so that what has no use for one writes nothing.
+    Fields that are None are left out, so that features that are not used write nothing.
     """
     there = {name: value for name, value in fields.items() if value is not None}
     return json.dumps(there, allow_nan=False, separators=(",", ":")) if there else None

@@ -368,7 +368,7 @@ class Store:
         return result
 
     def _move_log(self) -> None:
-        """Move the write-ahead log into the file, while nobody can write.
+        """Move the write-ahead log into the file, while no process can write.
 
         SQLite up to 3.51.2 may lose a transaction that is committed while another process does this
         (sqlite.org/wal.html, "The WAL-Reset Bug"). So it never does this automatically here, and

@@ -200,7 +200,7 @@ class CalibratedUCB(Policy):
         return self._search.choose(probe, self._told, self._awaited(), explore)
 
     def _awaited(self) -> dict[int, int]:
-        """How many times each site is pending, or was recently cancelled."""
+        """The number of times each site is pending, or was recently cancelled."""
         plays = self._pending_plays()
         for site in self._given_up:
             plays[site] = plays.get(site, 0) + 1
@@ -287,7 +287,7 @@ class CalibratedUCB(Policy):
         for name in _COUNTS:
             setattr(self, f"_{name}", saved.integer(name))
         given_up = saved.numbers("given_up", len(self._sites), distinct=False)
-        saved.require(len(given_up) <= MOST_GIVEN_UP, "few cancelled plays")
+        saved.require(len(given_up) <= MOST_GIVEN_UP, "few cancelled evaluations")
         self._given_up = deque(given_up, maxlen=MOST_GIVEN_UP)
         told = self._sums.count + self._sums.known
         whole = int(told.sum()) == self._told == self._seen and self._fitted <= self._told
