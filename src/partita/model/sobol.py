@@ -67,7 +67,7 @@ def sobol(
     for i in range(count):
         numbers[i] = state
         state = state ^ directions[:, _lowest_zero(i)]
-    return numbers * (1.0 / 2**bits)
+    return np.asarray(numbers * (1.0 / 2**bits))
 
 
 def _directions(c: int, bits: int) -> list[int]:
@@ -95,7 +95,7 @@ def _scrambled(directions: WordArray, maps: WordArray, bits: int) -> WordArray:
     places = np.arange(bits - 1, -1, -1, dtype=np.uint64)  # the highest digit first
     digits = directions[:, None, :] >> places[:, None] & np.uint64(1)
     changed = np.matmul(maps, digits) & np.uint64(1)
-    return (changed << places[:, None]).sum(axis=1, dtype=np.uint64)
+    return np.asarray((changed << places[:, None]).sum(axis=1, dtype=np.uint64))
 
 
 def _powers(bits: int) -> WordArray:
