@@ -4,9 +4,9 @@
     python benchmarks/first_minute.py --evals 3000   a longer run, in which loops are compiled
     python benchmarks/first_minute.py --against DIR  beside another version's src, in turns
 
-Cold: the folder for compiled code is empty. Warm: it is that of the run before. Bytecode is there in
-both, as after an installation. Processor time is that of all threads; of several runs the least and
-the median. Wall-clock times mean something on an idle machine only.
+Cold: the folder for compiled code is empty. Warm: it is that of the run before. Bytecode is there
+in both, as after an installation. Processor time is that of all threads; of several runs the least
+and the median. Wall-clock times mean something on an idle machine only.
 """
 
 from __future__ import annotations
