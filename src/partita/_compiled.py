@@ -8,8 +8,8 @@ What is compiled is kept on disk where that can be done (`_kept`). Numba raises 
 folder for it (a read-only installation without a writable home). That is no reason to fail: loops
 are compiled in memory then, which takes some seconds a run.
 
-An interrupt in the middle of a compilation may leave Numba's own tables half changed, and every
-later call of the function failing. So Ctrl-C waits until a function is compiled.
+An interrupt during a compilation may leave Numba's own tables half changed, so that every later
+call of the function fails. So Ctrl-C is delayed until a function is compiled.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from .errors import CacheWarning, warn
 _log = logging.getLogger(__name__)
 
 _ADVICE = (
-    "so they are compiled anew in every run, which takes some seconds. Set the environment "
-    "variable NUMBA_CACHE_DIR to a folder that you, and nobody else, can write to."
+    "so they are compiled again in every process, which takes some seconds. Set the environment "
+    "variable NUMBA_CACHE_DIR to a folder that only you can write to."
 )
 _warned = False
 
@@ -60,7 +60,7 @@ def compiled(
 
 
 def awake(loop: Any) -> Any:
-    """A loop as Numba's function, which is compiled when it is called; what it is if it is that."""
+    """Numba's function of a loop; anything else is returned as it is."""
     return loop._wake() if isinstance(loop, _Loop) else loop
 
 

@@ -92,9 +92,9 @@ def test_missing_programs_are_refused(tmp_path, monkeypatch):
         read_template([""], [])
     script = tmp_path / "train.sh"
     script.write_text("#!/bin/sh\necho 1\n")
-    with pytest.raises(InvalidInput, match=r"PATH. For the file in this folder write \./train.sh"):
+    with pytest.raises(InvalidInput, match=r"PATH. For the file in this folder, write \./train.sh"):
         read_template(["train.sh"], [])
-    with pytest.raises(InvalidInput, match=r"may not be run. Try chmod \+x \./train.sh"):
+    with pytest.raises(InvalidInput, match=r"is not executable. Try chmod \+x \./train.sh"):
         read_template(["./train.sh"], [])
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
     assert Program(read_template(["./train.sh"], []))() == 1.0

@@ -113,7 +113,7 @@ def render(plan: Plan, traces: Mapping[tuple[ProblemSpec, PolicySpec], Sequence[
     for problem in plan.problems:
         for policy in plan.policies:
             group = traces.get((problem, policy))
-            cells = ["plays finite domains only", "", ""] if group is None else _cells(group)
+            cells = ["needs a finite domain", "", ""] if group is None else _cells(group)
             rows.append([title(problem), label(policy), *cells])
     first = plan.problems[0]
     where = "the unit box" if first.continuous else "a grid"
