@@ -35,8 +35,8 @@ _ADVICE = (
 _warned = False
 
 #: Work of a loop's plain form after which it is compiled, in entries of about ten nanoseconds:
-#: about as much time as its compilation takes. What a call costs beside its entries.
-WORTH_COMPILING = 30_000_000
+#: twice what a run of 300 evaluations needs. What a call costs beside its entries.
+WORTH_COMPILING = 10_000_000
 CALL = 3_000
 #: Seconds of compiling after which a line says so.
 LONG = 2.0

@@ -15,6 +15,7 @@ from ._locks import new_lock
 
 @cache
 def _controller() -> Any:
+    import scipy.linalg  # noqa: F401  # the controller knows only libraries that are loaded by now
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
