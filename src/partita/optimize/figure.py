@@ -16,7 +16,7 @@ from partita.figures.style import Limits, evenly
 from partita.model.domains import Arms, Grid
 from partita.policies import optional
 from partita.space import Categorical, Float, Integer, Space, Stepped
-from partita.space.specs import Parameter
+from partita.space.conditions import Parameter
 
 if TYPE_CHECKING:
     from .result import Result

@@ -33,7 +33,7 @@ def columns(study: Study) -> dict[str, list[Any]]:
 
     Times are of UTC. There is no std, the standard deviation of a value's noise, if it is not known
     of any value. Parameters that are called like one of the first six have `param_` before their
-    name; those of an array are x0, x1, …
+    name; those of an array are x0, x1, … A parameter that is not active in a trial is None there.
     """
     trials, expired = study.trials, set(study.expired)
     numbers = trials.numbers.tolist()
@@ -48,9 +48,9 @@ def columns(study: Study) -> dict[str, list[Any]]:
     }
     params = trials.params
     if study.space.names is not None:
-        for name in study.space.names:
+        for name in dict.fromkeys(study.space.names):
             key = f"param_{name}" if name in table else name
-            table[key] = [row[name] for row in params]
+            table[key] = [row.get(name) for row in params]
     else:
         for i, column in enumerate(params.T.tolist()):
             table[f"x{i}"] = column
