@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from partita._text import bounded, duration, printable_lines
 from partita.errors import EvaluationFailed, InvalidInput
 
-from .params import read_params, read_point
+from .params import names_of, read_params, read_point
 from .program import Program, Template, argument, read_template
 from .shared import (
     FAILED,
@@ -53,13 +53,18 @@ _USAGE = """partita {name} --param NAME:LOW:HIGH [--param ...] --evals N [option
                         -- PROGRAM [ARGUMENT ...]"""
 _EPILOG = """Parameters: NAME:LOW:HIGH a real number, NAME:LOW:HIGH:log the same on a log scale,
 NAME:LOW:HIGH:int a whole number (int:log too), NAME:LOW:HIGH:STEP in steps, NAME:a,b,c choices,
-NAME:bool true or false. The program gets each value wherever its name stands in braces; {{ and }}
-are braces. It is run without a shell. The last number it prints on stdout is its value, or with
---std the last but one; a non-zero exit, no number or a timeout is a failed evaluation, which is
-counted and left out.
+NAME:bool true or false. KIND=a/NAME:... is there only where the choice KIND, given before it, is a;
+KIND=a,b/NAME:... where it is a or b. The program gets each value wherever its name stands in
+braces; {{ and }} are braces. Where a parameter is not there its argument is left out, and with {x}
+alone the option before it: `--x {x}` and `--x={x}` are the same. It is run without a shell. The
+last number it prints on stdout is its value, or with --std the last but one; a non-zero exit, no
+number or a timeout is a failed evaluation, which is counted and left out.
 
 example: partita minimize --param lr:1e-4:1e-1:log --param depth:1:12:int --evals 500 \\
-           -- ./train.sh --rate={lr} {depth}"""
+           -- ./train.sh --rate={lr} {depth}
+         partita minimize --param model:svm,forest --param model=svm/C:1e-3:1e3:log \\
+           --param model=forest/trees:10:500:int --evals 200 \\
+           -- ./fit.py {model} --C={C} --trees={trees}"""
 
 
 def add_parser(commands: Any) -> None:
@@ -242,7 +247,9 @@ def _read(options: argparse.Namespace) -> tuple[dict[str, Any], Template]:
             f"{shlex.join(options.stray)}"
         )
     spec = read_params(options.param)
-    template = read_template(options.program, spec)
+    names = names_of(spec)
+    always = [name for name, is_always in names.items() if is_always]
+    template = read_template(options.program, names, always)
     if options.evals is None and options.seconds is None and options.tolerance is None:
         raise InvalidInput(
             "when to stop? Give --evals N, --seconds S or --tolerance E, or several of them."

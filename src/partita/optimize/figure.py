@@ -56,7 +56,7 @@ def _view(result: Result) -> Curve | tuple[Curve, ...] | Map | ArmMap | ArmBars:
     space = result.optimizer.space
     if space.arms is not None:
         return _arms(result, space.arms)
-    dimensions = _dimensions(space)
+    dimensions = _dimensions(space, result.params)
     if len(dimensions) == 2 and not any(isinstance(d.parameter, Categorical) for d in dimensions):
         return _map(result, dimensions)
     curves = _curves(result, dimensions)
@@ -71,9 +71,11 @@ class _Dimension:
     """A parameter that varies: its values, and where they are drawn.
 
     `key` is its name among the keywords, or its place in the array; `values` are some of its
-    values, or all, in order.
+    values, or all, in order; `number` is its place among the parameters of the space.
     """
 
+    space: Space
+    number: int
     name: str
     key: str | int
     parameter: Parameter
@@ -115,22 +117,35 @@ class _Dimension:
             return float(np.exp((1 - coordinate) * np.log(p.low) + coordinate * np.log(p.high)))
         return float(p.low + coordinate * (p.high - p.low))
 
-    def put(self, params: Any, value: Any) -> Any:
-        """A copy of the parameters with another value of this one."""
+    def put(self, params: Any, value: Any, others: Sequence[Any] = ()) -> Any:
+        """A copy of the parameters with another value of this one.
+
+        What that makes active is as in the first of `others` that has it, with the same value.
+        """
+        if self.space.conditions is not None:
+            return self.space.conditions.changed(params, self.name, value, others)
         changed = params.copy()
         changed[self.key] = value
         return changed
 
 
-def _dimensions(space: Space) -> list[_Dimension]:
-    """The parameters of a space that vary."""
+def _dimensions(space: Space, params: Any) -> list[_Dimension]:
+    """The parameters of a space that vary and are active in the answer."""
     names = space.names or [f"x[{i}]" for i in range(len(space.parameters))]
     keys: Sequence[str | int] = space.names or range(len(names))
+    active = _active(space, params)
     return [
-        _Dimension(name, key, parameter, _values(parameter))
-        for name, key, parameter in zip(names, keys, space.parameters, strict=True)
-        if parameter.width
+        _Dimension(space, i, name, key, parameter, _values(parameter))
+        for i, (name, key, parameter) in enumerate(zip(names, keys, space.parameters, strict=True))
+        if parameter.width and active[i]
     ]
+
+
+def _active(space: Space, params: Any) -> Sequence[bool]:
+    """Which parameters are active."""
+    if space.conditions is None:
+        return [True] * len(space.parameters)
+    return list(map(bool, space.conditions.active_in(params)))
 
 
 def _values(parameter: Parameter) -> list[Any]:
@@ -156,8 +171,11 @@ def _predicted(result: Result, points: Sequence[Any]) -> Band:
 
 
 def _places(params: Sequence[Any], dimensions: Sequence[_Dimension]) -> FloatArray:
-    """Where n points are drawn, (n, dimensions)."""
-    rows = [[d.place(p[d.key]) for d in dimensions] for p in params]
+    """Where n points are drawn, (n, dimensions); NaN where a parameter is not active."""
+    rows = []
+    for point in params:
+        active = _active(dimensions[0].space, point)
+        rows.append([d.place(point[d.key]) if active[d.number] else np.nan for d in dimensions])
     return np.array(rows, dtype=float).reshape(len(rows), len(dimensions))
 
 
@@ -180,18 +198,20 @@ def _curves(result: Result, dimensions: Sequence[_Dimension]) -> tuple[Curve, ..
     dots = _places(params, dimensions)
     failed = _places(result.history.failed_params, dimensions)
     edges: list[float] = []
-    if len(dimensions) == 1:
+    if len(dimensions) == 1 and dimensions[0].space.conditions is None:
         ends = sorted({float(corner[0]) for cell in _cells(result) for corner in cell})
         edges = [dimensions[0].place_of(end) for end in ends[1:-1]]
+    best = np.argsort(values if result.direction == "minimize" else -values, kind="stable")
+    others = [params[i] for i in best]
     return tuple(
         Curve(
             axis=d.axis,
             at=d.places(d.values),
-            band=_predicted(result, [d.put(result.params, value) for value in d.values]),
+            band=_predicted(result, [d.put(result.params, value, others) for value in d.values]),
             separate=d.separate,
             answer=Place(d.place(result.params[d.key]), result.fun),
-            dots=np.stack([dots[:, i], values], axis=1),
-            failed=failed[:, i],
+            dots=np.stack([dots[:, i], values], axis=1)[~np.isnan(dots[:, i])],
+            failed=failed[~np.isnan(failed[:, i]), i],
             edges=edges,
         )
         for i, d in enumerate(dimensions)

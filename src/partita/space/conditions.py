@@ -8,7 +8,7 @@ What branches have in common keeps its coordinates in all of them, and so is lea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
@@ -166,6 +166,34 @@ class Conditions:
         if missing or extra:
             raise InvalidInput(f"{dict(params)!r}: {self._why(params, extra, missing, used)}")
         return unit + 0.0
+
+    def active_in(self, params: Mapping[str, Any]) -> BoolArray:
+        """Which parameters are active, (n,), given the values of those that are."""
+        return np.asarray(self.active(self.encode(params)[None, :])[0])
+
+    def changed(
+        self, params: Mapping[str, Any], name: str, value: Any, others: Sequence[Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        """Parameters with another value of one, and with what that makes active.
+
+        New ones are as in the first of `others` that has them and this value, or in the middle.
+        """
+        before, chosen, after = self.active_in(params), dict[int, int](), dict[str, Any]()
+        alike = [(other, self.active_in(other)) for other in others if other.get(name) == value]
+        for i in self._order:
+            if not self._is_active(i, chosen):
+                continue
+            own, parameter = self._names[i], self._parameters[i]
+            if own == name:
+                after[own] = value
+            elif before[i]:
+                after[own] = params[own]
+            else:
+                middle = parameter.decode([MIDDLE] * parameter.width)
+                after[own] = next((other[own] for other, has in alike if has[i]), middle)
+            if i in self._is_parent:
+                chosen[i] = self._number(i, parameter.encode(after[own], own))
+        return {own: after[own] for own in dict.fromkeys(self._names) if own in after}
 
     def _why(
         self, params: Mapping[str, Any], extra: list[str], missing: list[str], used: list[str]
