@@ -386,7 +386,7 @@ def test_parameters_that_only_some_trials_ask_for() -> None:
         return 2.0
 
     given = {"kind": SPACE["kind"], "x": SPACE["x"]}
-    for space, played in ((given, ["kind", "x"]), (None, ["kind"])):
+    for space in (given, None):
         for store in (True, False):
             sampler = PartitaSampler(
                 space, seed=0, store_proposals=store, warn_independent_sampling=False
@@ -394,7 +394,7 @@ def test_parameters_that_only_some_trials_ask_for() -> None:
             study = optuna.create_study(sampler=sampler)
             study.optimize(conditional, n_trials=12)
             sampler.recommend(study)
-            assert list(sampler._model.translation.search_space) == played
+            assert list(sampler._model.translation.search_space) == ["kind", "x"]
             assert told(sampler) == sorted(trial.value for trial in study.trials)
             assert store == any(PROPOSAL in trial.system_attrs for trial in study.trials)
 
