@@ -51,7 +51,8 @@ def maximize(
         exact, None not known.
     space
         A list of (low, high) pairs, or a dict of named parameters: `(low, high)`, with "log",
-        "int" or a step if need be, a list of choices, or `bool`. See `partita.space.as_space`.
+        "int" or a step if need be, a list of choices, `bool`, or a dict of branches for a choice
+        with parameters of its own. See `partita.space.as_space`.
     n_evals
         Stop after this many evaluations that gave a value. At least one of the next three, this one
         or `callback` must be given.
