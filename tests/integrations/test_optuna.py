@@ -525,13 +525,15 @@ def test_the_package_for_optunahub_has_what_its_registry_asks_for() -> None:
 
 def test_the_code_of_the_docs_runs(capsys: pytest.CaptureFixture[str]) -> None:
     text = (HUB.parents[3] / "docs" / "optuna.md").read_text(encoding="utf-8")
-    code = text.split("```python\n")[1].split("```")[0]
-    assert "n_trials=2000" in code
-    exec(code.replace("n_trials=2000", "n_trials=12"), {"train": lambda rate, *_: rate})
+    first, branches, measured = (part.split("```")[0] for part in text.split("```python\n")[1:4])
+    assert "n_trials=2000" in first
+    names: dict[str, Any] = {"train": lambda rate, *_: rate}
+    exec(first.replace("n_trials=2000", "n_trials=12"), names)
     assert capsys.readouterr().out.startswith("Suggestion(params={")
-    code = text.split("```python\n")[2].split("```")[0]
-    names: dict[str, Any] = {"measure": lambda x, fold: x + 0.1 * fold}
-    exec(code.replace("n_trials=100", "n_trials=12"), names)
+    exec(branches, names)
+    assert capsys.readouterr().out.startswith("{'model': 'svm', 'C': ")
+    names = {"measure": lambda x, fold: x + 0.1 * fold}
+    exec(measured.replace("n_trials=100", "n_trials=12"), names)
     spread = np.std(0.1 * np.arange(5), ddof=1) / math.sqrt(5)
     for trial in names["study"].trials:
         assert trial.user_attrs["std"] == pytest.approx(spread)

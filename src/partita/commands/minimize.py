@@ -64,7 +64,7 @@ example: partita minimize --param lr:1e-4:1e-1:log --param depth:1:12:int --eval
            -- ./train.sh --rate={lr} {depth}
          partita minimize --param model:svm,forest --param model=svm/C:1e-3:1e3:log \\
            --param model=forest/trees:10:500:int --evals 200 \\
-           -- ./fit.py {model} --C={C} --trees={trees}"""
+           -- ./fit.py {model} C={C} trees={trees}"""
 
 
 def add_parser(commands: Any) -> None:

@@ -254,8 +254,8 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         space = self._inferred if self._given is None else self._given
         if not space:
             raise InvalidInput(
-                "the study has no finished trials with parameters that vary: run some, or give the "
-                "sampler a search_space"
+                "the study has no finished trials with parameters that vary: run some trials, or "
+                "give the sampler a search_space"
             )
 
         def asked() -> T:
