@@ -1,11 +1,11 @@
-"""Compiled functions that are kept on disk where that can be done, and work where it cannot.
+"""Compiled functions, kept on disk where possible.
 
-Numba raises when it finds no folder to keep compiled code in (a read-only installation without a
-writable home), and when a file that it kept is empty or damaged. Neither is a reason to fail: the
-functions are compiled in memory then, which takes some seconds a run.
+Numba raises an error if it finds no folder for compiled code (a read-only installation without a
+writable home), and if a stored file is empty or damaged. Neither is a reason to fail: the functions
+are then compiled in memory, which takes some seconds in each process.
 
-An interrupt in the middle of a compilation may leave Numba's own tables half changed, and every
-later call of the function failing. So Ctrl-C waits until a function is compiled.
+An interrupt during a compilation may leave Numba's own tables half changed, so that every later
+call of the function fails. So Ctrl-C is delayed until a function is compiled.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ._signals import uninterrupted
 from .errors import CacheWarning, warn
 
 _ADVICE = (
-    "so they are compiled anew in every run, which takes some seconds. Set the environment "
-    "variable NUMBA_CACHE_DIR to a folder that you, and nobody else, can write to."
+    "so they are compiled again in every process, which takes some seconds. Set the environment "
+    "variable NUMBA_CACHE_DIR to a folder that only you can write to."
 )
 _warned = False
 
 
 def compiled(function: Callable[..., Any] | None = None, *, nogil: bool = False) -> Any:
-    """`numba.njit`, with compiled code kept on disk if possible."""
+    """Like `numba.njit`, with compiled code kept on disk if possible."""
     if function is None:
         return lambda function: compiled(function, nogil=nogil)
     made = _made(function, nogil)
@@ -51,7 +51,7 @@ def _made(function: Callable[..., Any], nogil: bool) -> Any:
 
 
 class _Kept:
-    """Numba's cache of one function, which never fails: what it cannot read is compiled anew."""
+    """Numba's cache of one function, which never fails: if it cannot read, it compiles again."""
 
     def __init__(self, cache: Any) -> None:
         self._cache = cache
@@ -65,14 +65,14 @@ class _Kept:
             return self._cache.load_overload(signature, context)
         except Exception:  # a file that is empty or damaged can raise anything
             with contextlib.suppress(Exception):
-                self._cache.flush()  # the index is written anew, and what is saved then as well
+                self._cache.flush()  # write the index again, and then whatever is saved
             return None
 
     def save_overload(self, signature: Any, data: Any) -> None:
-        """Keep compiled code, if the disk lets us."""
+        """Keep compiled code on disk, if possible."""
         try:
             self._cache.save_overload(signature, data)
-        except Exception as error:  # full, read-only by now, or an index that cannot be mended
+        except Exception as error:  # disk full or read-only, or an index that cannot be repaired
             _warn_once(
                 f"compiled functions cannot be kept in {self._cache.cache_path} "
                 f"({type(error).__name__}: {error}), {_ADVICE}"

@@ -1,4 +1,4 @@
-"""One line of stderr that is written over and over: on a terminal only, and wiped at the end."""
+"""A status line on stderr that is updated in place: on a terminal only, and erased at the end."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class StatusLine:
         self._dirty = False
 
     def write(self, text: str) -> None:
-        """Put a text in place of the one before, cut to the terminal's width."""
+        """Replace the text, cut to the terminal's width."""
         if self.shown:
             columns = shutil.get_terminal_size().columns
             self._put(text if len(text) < columns else text[: max(columns - 2, 0)] + "…")
             self._dirty = True
 
     def wipe(self) -> None:
-        """Leave nothing behind."""
+        """Erase the line."""
         if self._dirty:
             self._put("")
             self._dirty = False
@@ -39,6 +39,6 @@ class StatusLine:
 
 
 def bar(done: float, width: int = _WIDTH) -> str:
-    """A bar for the part that is done, from 0 to 1."""
+    """A progress bar for the fraction that is done, from 0 to 1."""
     full = int(width * min(max(done, 0.0), 1.0))
     return "█" * full + "░" * (width - full)

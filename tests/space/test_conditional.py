@@ -166,7 +166,7 @@ def test_branches_are_bounded_in_depth_and_number():
 def test_two_numbers_in_a_list_are_logged(choices, caplog):
     as_space({"x": choices})
     low, high = sorted(choices)
-    assert f"for all values between them give ({low}, {high})" in caplog.text
+    assert f"for a range give the tuple ({low}, {high})" in caplog.text
     assert ('"int"' in caplog.text) == (choices != [0.5, 2])
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from partita.errors import InvalidInput
 
-#: What a parameter's text may look like, for messages and for help.
+#: The forms of a parameter's text, for messages and for help.
 FORMS = (
     "NAME:LOW:HIGH, NAME:LOW:HIGH:log, NAME:LOW:HIGH:int, NAME:LOW:HIGH:STEP, NAME:a,b,c or "
     "NAME:bool, and KIND=a/ before one that is there only where KIND is a"
@@ -23,7 +23,7 @@ _NAME = re.compile(r"[^\W\d]\w*")
 _WITH = re.compile(r"([^\W\d]\w*)=([^/:]+)/")
 
 Number = int | float
-#: One parameter as `partita.Space` takes it, but for branches.
+#: The specification of one parameter for `partita.Space`, without branches.
 Plain = tuple[Number | str, ...] | list[str] | type[bool]
 #: The same, or a dict of branches.
 Spec = Any
@@ -40,9 +40,7 @@ def read_params(texts: Iterable[str]) -> dict[str, Spec]:
         name, spec = read_param(rest)
         for tree in within:
             if name in tree:
-                raise InvalidInput(
-                    f"--param {text}: there is a {name} already. Give each name once."
-                )
+                raise InvalidInput(f"--param {text}: {name} is already given. Give each name once.")
             tree[name] = spec
     if not params:
         raise InvalidInput(f"no parameters: give --param once for each, as {FORMS}.")
@@ -82,11 +80,11 @@ def names_of(params: Mapping[str, Spec]) -> dict[str, bool]:
 
 
 def read_param(text: str) -> tuple[str, Plain]:
-    """The name and the values of one parameter.
+    """The name and the specification of one parameter.
 
-    Whatever follows the first colon and has a comma in it is a list of choices, so choices may
-    hold colons. A step between whole bounds that is whole itself makes whole numbers: programs
-    that want 3 seldom read 3.0.
+    If the text after the first colon has a comma, it is a list of choices, so choices may contain
+    colons. If the bounds and the step are integers, so are the values: programs that expect 3 often
+    cannot read 3.0.
     """
     name, colon, rest = text.partition(":")
     if not colon or not rest:
@@ -160,7 +158,7 @@ def _choices(text: str, choices: list[str]) -> list[str]:
         raise _refused(text, "a choice is empty (one comma too many?)")
     twice = [choice for i, choice in enumerate(choices) if choice in choices[:i]]
     if twice:
-        raise _refused(text, f"{twice[0]!r} is there twice")
+        raise _refused(text, f"{twice[0]!r} is given twice")
     return choices
 
 
@@ -169,9 +167,9 @@ def _range(text: str, low: str, high: str, *others: str) -> tuple[Number | str, 
     words = [word for word in others if word in ("log", "int")]
     steps = [_number(text, word) for word in others if word not in ("log", "int")]
     if len(set(words)) < len(words) or len(steps) > 1:
-        raise _refused(text, "log, int and a step may each be there once")
+        raise _refused(text, "log, int and a step may each be given only once")
     if steps and "log" in words:
-        raise _refused(text, "steps are even, so they cannot go with log")
+        raise _refused(text, "a step cannot be combined with log")
     if not bounds[0] < bounds[1]:
         raise _refused(text, f"{low} is not below {high}")
     if "log" in words and bounds[0] <= 0:
@@ -180,7 +178,7 @@ def _range(text: str, low: str, high: str, *others: str) -> tuple[Number | str, 
         _check_step(text, *bounds, steps[0])
     whole = all(isinstance(number, int) for number in (*bounds, *steps))
     if "int" in words and not whole:
-        raise _refused(text, "with int, every number must be whole")
+        raise _refused(text, "with int, every number must be an integer")
     if steps and whole and "int" not in words:
         words.append("int")
     return (*bounds, *steps, *words)

@@ -1,4 +1,4 @@
-"""What is known of a study: the answer, the best candidates, progress, pending trials, cells."""
+"""A summary of a study: recommended point, best candidates, progress, pending trials, cells."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .shared import finite
 if TYPE_CHECKING:
     from partita.study.study import Study
 
-#: Candidates that are listed, and how many are considered: those with the best averages.
+#: The number of candidates listed, and the number considered: those with the best averages.
 SHOWN, CONSIDERED = 5, 500
-#: Pending trials that are listed, and cells, the latest and the most played.
+#: The numbers of latest pending trials, and of cells with the most evaluations, that are listed.
 LISTED = 20
 
 
 def summary(study: Study) -> dict[str, Any]:
-    """All that is known, as JSON has it; None for what is not known."""
+    """The whole summary as JSON data; None for unknown values."""
     told, expired = study.n_told, len(study.expired)
     parts: dict[str, Any] = {
         "study": str(study.path),
@@ -55,7 +55,7 @@ def summary(study: Study) -> dict[str, Any]:
 
 
 def _known_noise(study: Study) -> dict[str, Any] | None:
-    """Of how many values the noise is known, and its least and greatest standard deviation."""
+    """The number of values with known noise, and their smallest and largest standard deviation."""
     stds = study.trials.finished.stds
     known = stds[~np.isnan(stds)]
     if not len(known):
@@ -110,7 +110,7 @@ def _best_candidates(study: Study) -> list[dict[str, Any]]:
 
 
 def _checkpoints(study: Study) -> list[Checkpoint]:
-    """What was known at some numbers of values, and what is known now."""
+    """The recorded recommendations, and the current one."""
     start = min(study.times(BEGINNINGS).values(), default=0.0)
     notes = [note._replace(seconds=note.seconds - start) for note in study.notes()]
     told = study.n_told
@@ -138,7 +138,7 @@ def _waiting(study: Study) -> list[dict[str, Any]]:
 
 
 def _cells(study: Study) -> list[dict[str, Any]]:
-    """The most played cells of the cover in the unit cube, if the policy has one."""
+    """The cells of the policy's cover with the most evaluations, if it has a cover."""
     played = sorted(optional.cells(study.policy), key=lambda cell: -cell.count)[:LISTED]
     return [
         {

@@ -159,7 +159,7 @@ def observe_rows(rows, used, mean, variance, column, j, value, noise):
 
 @compiled
 def shrink(cov, std, j, noise):
-    """Lower the covariance by one play of candidate j with noise variance `noise`; refresh `std`.
+    """Lower the covariance by an evaluation of candidate j with variance `noise`; refresh `std`.
 
     Returns the information gained, ½ log(1 + Σ_jj / noise), or LOST.
     """
@@ -186,7 +186,7 @@ def shrink(cov, std, j, noise):
 
 @compiled
 def observe(mean, std, cov, j, value, noise):
-    """Condition on one value at candidate j with noise variance `noise`: α over its plays.
+    """Condition on one value at candidate j with noise variance `noise`: α over its evaluations.
 
     μ += Σ_j (y − μ_j)/(Σ_jj + noise), Σ −= Σ_j Σ_jᵀ/(Σ_jj + noise). Returns the information gained.
     """

@@ -1,4 +1,4 @@
-"""Evaluating the user's function, here or in a worker: it returns a number, or it has failed."""
+"""Evaluate the user's function, here or in a worker, and report its value or its failure."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class Outcome(NamedTuple):
 
 
 def evaluate(f: Function, params: Any) -> Observation:
-    """What f returns at parameters: keywords for a dict, else a copy of the array."""
+    """Call f with keywords if params is a dict, else with a copy of the array."""
     result = f(**params) if isinstance(params, dict) else f(np.array(params))
     return as_observation(result)
 
 
 def outcome_of(f: Function, params: Any) -> Outcome:
-    """How an evaluation ends, whatever the user's function raises, `sys.exit()` included.
+    """The value of an evaluation, or the error it raised; `sys.exit()` counts as an error.
 
-    Only Ctrl-C is let through: it is meant for the run.
+    Only KeyboardInterrupt is passed on: it is meant for the run.
     """
     try:
         seen = evaluate(f, params)
@@ -51,7 +51,7 @@ def outcome_of(f: Function, params: Any) -> Outcome:
 
 
 def evaluate_all(f: Function, tasks: Sequence[tuple[int, Any]]) -> list[Outcome]:
-    """The outcome at each of several numbered parameters, in a worker.
+    """Evaluate several numbered sets of parameters in a worker, and return their outcomes.
 
     The numbers make every task different from every other: a scheduler that remembers the results
     of equal calls (Dask, unless pure=False) must not give the same noise twice. Errors are returned

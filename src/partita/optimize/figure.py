@@ -1,4 +1,4 @@
-"""A result as the plain data of its figure: progress, and the function around the answer."""
+"""The data of a result's figure: progress, and the function around the recommended point."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from partita.space.conditions import Parameter
 if TYPE_CHECKING:
     from .result import Result
 
-#: Values of a curve along a parameter, at most; of a parameter drawn one by one; a side of a map.
+#: Largest numbers of points: of a curve, of a parameter drawn value by value, of a map's side.
 MOST_VALUES, MOST_SEPARATE, MAP_SIDE = 200, 12, 72
-#: A cover of more cells would be all lines.
+#: Covers with more cells are not drawn: nothing but their borders would be visible.
 MOST_CELLS = 4000
-#: Arms that are drawn at most, and how many, the best, where they have no picture.
+#: The largest number of arms that are drawn, and the number of best arms shown as bars.
 MOST_ARMS, BEST_ARMS = 10_000, 20
 
 
 def figure_of(result: Result) -> RunFigure:
-    """What the figure of a result shows."""
+    """The data of the figure of a result."""
     history = result.history
     band = Band(history.best_mean, history.lower, history.upper)
     progress = Progress(history.values, history.evaluations, band, history.certificate)
@@ -43,7 +43,7 @@ def figure_of(result: Result) -> RunFigure:
 
 
 def _title(result: Result) -> str:
-    """The value and its bounds, to the digits that they know."""
+    """The value and its bounds, rounded to the digits that the bounds justify."""
     digits, span = 6, result.upper - result.lower
     if math.isfinite(span) and span > 0.0:
         largest = max(abs(result.lower), abs(result.upper))
@@ -68,10 +68,10 @@ def _view(result: Result) -> Curve | tuple[Curve, ...] | Map | ArmMap | ArmBars:
 
 @dataclass(frozen=True, eq=False)
 class _Dimension:
-    """A parameter that varies: its values, and where they are drawn.
+    """A parameter that varies: its values, and their positions on an axis.
 
-    `key` is its name among the keywords, or its place in the array; `values` are some of its
-    values, or all, in order; `number` is its place among the parameters of the space.
+    `key` is the parameter's name, or its index in the array; `values` are some or all of its
+    values, in order; `number` is its index among the parameters of the space.
     """
 
     space: Space
@@ -83,7 +83,7 @@ class _Dimension:
 
     @property
     def separate(self) -> bool:
-        """Whether its values are drawn one by one."""
+        """Whether its values are drawn as separate points instead of a range."""
         return not isinstance(self.parameter, Float) and len(self.values) <= MOST_SEPARATE
 
     @property
@@ -109,7 +109,7 @@ class _Dimension:
         return np.array([self.place(value) for value in values], dtype=float)
 
     def place_of(self, coordinate: float) -> float:
-        """Where a coordinate of the unit cube is drawn, between values too."""
+        """Where a coordinate of the unit cube is drawn; it may be between two values."""
         p = self.parameter
         if isinstance(p, Categorical):
             return coordinate * (len(p.choices) - 1)
@@ -160,7 +160,7 @@ def _values(parameter: Parameter) -> list[Any]:
 
 
 def _predicted(result: Result, points: Sequence[Any]) -> Band:
-    """Mean and bounds at points as the function is given them; NaN where they are not allowed."""
+    """Mean and bounds at points in the user's units; NaN where `feasible` does not allow them."""
     optimizer = result.optimizer
     columns = np.full((3, len(points)), np.nan)
     allowed = [i for i, point in enumerate(points) if optimizer.space.allows(point)]
@@ -180,7 +180,7 @@ def _places(params: Sequence[Any], dimensions: Sequence[_Dimension]) -> FloatArr
 
 
 def _evaluated(result: Result) -> tuple[list[Any], FloatArray]:
-    """Parameters and values (n,) of evaluations, not all if there are many."""
+    """Parameters and values (n,) of the evaluations, or of a part of them if there are many."""
     trials = result.history.trials
     shown = evenly(len(trials))
     return [trials.space.decode(unit) for unit in trials.units[shown]], trials.values[shown]
@@ -193,7 +193,7 @@ def _cells(result: Result) -> list[tuple[FloatArray, FloatArray]]:
 
 
 def _curves(result: Result, dimensions: Sequence[_Dimension]) -> tuple[Curve, ...]:
-    """The function along each dimension through the answer; with cells if there is only one."""
+    """The function along each dimension through the recommended point; in 1-D also the cells."""
     params, values = _evaluated(result)
     dots = _places(params, dimensions)
     failed = _places(result.history.failed_params, dimensions)
@@ -219,7 +219,7 @@ def _curves(result: Result, dimensions: Sequence[_Dimension]) -> tuple[Curve, ..
 
 
 def _map(result: Result, dimensions: Sequence[_Dimension]) -> Map:
-    """The function over two dimensions, all others as in the answer."""
+    """The function over two dimensions, with all others as in the recommended point."""
     across, up = dimensions
     xs, ys = ([d.values[i] for i in evenly(len(d.values), MAP_SIDE)] for d in dimensions)
     points = [up.put(across.put(result.params, x), y) for y in ys for x in xs]
@@ -244,7 +244,7 @@ def _map(result: Result, dimensions: Sequence[_Dimension]) -> Map:
 
 
 def _arms(result: Result, arms: Grid | Arms) -> ArmMap | ArmBars:
-    """The mean at every arm: a picture of two coordinates, else beside each other."""
+    """The mean at every arm: as a map if arms have two coordinates, else as bars."""
     points = arms.points[evenly(arms.size, MOST_ARMS)]
     band, what = _predicted(result, list(points)), "posterior mean"
     if not band.has_mean:

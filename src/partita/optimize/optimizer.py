@@ -1,4 +1,4 @@
-"""Ask and tell for a space of the user's own: numbered trials, in the user's units."""
+"""Ask and tell for a user's search space: numbered trials, in the user's units."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .making import check_lengthscales, domain_of, make_policy
 from .trials import FAILED, FINISHED, PENDING, Trials
 from .values import as_std, as_value
 
-#: Rounding that is forgiven in a coordinate of the unit cube.
+#: The rounding error allowed in a coordinate of the unit cube.
 SAME_POINT = 1e-9
 
 
@@ -36,24 +36,24 @@ class Trial:
     Attributes
     ----------
     number
-        From 0 on.
+        Trials are counted from 0.
     params
-        What the function is given: a dict, for `f(**trial.params)`, or an array, for
+        The arguments of the function: a dict, for `f(**trial.params)`, or an array, for
         `f(trial.params)`.
     x
-        The array; for named parameters the point of the unit cube, (D,).
+        The array (d,); for named parameters, the point (D,) of the unit cube.
     """
 
     number: int
     params: Any
     x: FloatArray
-    #: Where it was made, to tell it from a trial of another optimizer whatever becomes of `params`:
+    #: The origin of the trial, to recognise trials of another optimizer even if `params` changes:
     #: the mark of the space, and the bytes of the point of the unit cube.
     _origin: tuple[int, bytes] | None = field(default=None, repr=False)
 
 
 class Suggestion(NamedTuple):
-    """What the optimiser would settle on, and what is known of the function there."""
+    """The recommended parameters, with the posterior mean and bounds of the function there."""
 
     params: Any
     x: FloatArray
@@ -66,9 +66,9 @@ class Optimizer:
     """Chooses where to evaluate a noisy function next, in a space of any kinds of parameters.
 
     Threads may share it: each call waits until those of other threads have returned. A call that
-    Ctrl-C cuts short has either happened, as `trials` shows, or not. If it was in the middle of a
-    change, the next call makes the policy anew from all values, which takes a moment; what it asks
-    for from then on may differ from what it would have asked for.
+    Ctrl-C interrupts has either happened or not; `trials` shows which. If the policy was being
+    changed, the next call rebuilds it from all values, which may take a moment. The trials it asks
+    for after that may differ from those it would have asked for without the interrupt.
 
     Parameters
     ----------
@@ -76,20 +76,22 @@ class Optimizer:
         Bounds or named parameters: see `partita.space.as_space`.
     direction : "minimize" or "maximize"
     seed : int
-        The same seed and the same tells give the same asks.
+        The same seed and the same values give the same trials.
     n_evals : int, optional
-        Evaluations planned, if known. A policy that must know is told 100,000 otherwise.
+        The planned number of evaluations, if known. A policy that needs it assumes 100,000 if it is
+        not given.
     norm_bound, noise, kernel : optional
-        Given all three, the policy is `PiGPUCB`, whose bounds are proven. Otherwise it is
-        `CalibratedUCB`, which uses those given and learns the rest. Lengthscales are in the unit
-        cube that the space maps to.
+        If all three are given, the policy is `PiGPUCB`, whose bounds are proven. Otherwise it is
+        `CalibratedUCB`, which uses those given and learns the rest. Lengthscales are measured in
+        the unit cube that the space maps to.
     delta : float
-        Probability that a bound may fail.
+        The probability with which a bound may fail.
     policy : str, class or function, optional
-        Another policy: a name that `partita.policies.registry` knows, with settings in brackets if
-        need be, a class, or a function that makes one for a domain.
+        Another policy: a name that `partita policies` lists, optionally with settings in brackets;
+        a class; or a function that takes a domain and returns a policy.
     feasible : function, optional
-        Called as the function to optimise is; True where that may be evaluated.
+        Takes the same arguments as the function to optimise, and returns True where that may be
+        evaluated.
     """
 
     def __init__(
@@ -112,7 +114,7 @@ class Optimizer:
         self.space: Space = as_space(space, feasible)
         check_lengthscales(kernel, self.space)
         assumptions = Assumptions(kernel, norm_bound, noise, check_delta(delta))
-        #: What the policy is made of; None if that could not be saved with the optimizer.
+        #: How to make the policy again; None if that could not be pickled with the optimizer.
         self._recipe: tuple[Any, ...] | None = (
             domain_of(self.space),
             policy,
@@ -120,47 +122,47 @@ class Optimizer:
             n_evals,
             check_seed(seed),
         )
-        #: The policy and its trials at points of the unit cube, which a study plays on.
+        #: The policy and its trials at points of the unit cube. A study uses it directly.
         self.game = Game(make_policy(*self._recipe), self.space.dim, self.direction)
         self._turn = _lock_of(self.game.policy)
-        #: The method that changes the policy, or did when it was cut short.
+        #: The method that is changing the policy, or was when it was interrupted.
         self._changed_by: str | None = None
 
     # -- asking and telling --------------------------------------------------------------------
 
     def ask(self) -> Trial:
-        """The next trial. Ask again before telling and this one stays pending."""
+        """The next trial to evaluate. It is pending until it is told or cancelled."""
         with self._turn:
             return self._trial(self._play("ask"))
 
     def expect(self, params: Any) -> Trial:
-        """A trial at parameters that were chosen elsewhere and are being evaluated.
+        """A new trial at parameters that you chose and are evaluating.
 
-        It is pending until it is told or cancelled, like one that was asked for.
+        It is pending until it is told or cancelled, like a trial from `ask`.
         """
         with self._turn:
             return self._trial(self._play("expect", self.point_of(params, "expect")))
 
     def tell(self, trial: Trial | int, value: Any, std: float | None = None) -> None:
-        """Report the value of a trial, given itself or its number.
+        """Report the value of a trial. `trial` is the trial itself, or its number.
 
-        `std` is the standard deviation of this value's noise, if that is known: 0 means exact.
-        Nothing changes when the call is refused.
+        `std` is the standard deviation of this value's noise, if it is known; 0 means exact.
+        Nothing changes if the call raises an error.
         """
         with self._turn:
             number = self.number_of(trial, "tell")
             self._play("tell", number, as_value(value), self.std_of(std, "tell"))
 
     def cancel(self, trial: Trial | int) -> None:
-        """Give up a trial, whose evaluation failed or was dropped. It counts as failed.
+        """Cancel a trial whose evaluation failed or was abandoned. It counts as failed.
 
-        The policy knows no more than before, and may ask for the same parameters again.
+        The policy learns nothing from it, and may ask for the same parameters again.
         """
         with self._turn:
             self._play("cancel", self.number_of(trial, "cancel"))
 
     def add(self, params: Any, value: Any, std: float | None = None) -> int:
-        """Report a value known from elsewhere, at any time, and get the number of its trial.
+        """Report a value known from elsewhere, and return the number of its new trial.
 
         `std` is as for `tell`.
         """
@@ -170,15 +172,15 @@ class Optimizer:
             return number
 
     def _play(self, verb: str, *args: Any) -> Any:
-        """What a method of the game returns; the next call notices it if this one is cut short."""
+        """Call a method of the game, and leave a mark for the next call if it is interrupted."""
         if self._changed_by is not None:
             self._mend(verb)
         self._changed_by = verb
         try:
             result = getattr(self.game, verb)(*args)
-        except (MemoryError, SystemError):  # the latter is what Numba makes of an interrupt
+        except (MemoryError, SystemError):  # Numba turns an interrupt into a SystemError
             raise
-        except Exception:  # refused, or failed as policies may; other errors come at any moment
+        except Exception:  # refused, or failed in the policy; other errors can come at any moment
             self._changed_by = None
             raise
         self._changed_by = None
@@ -186,22 +188,22 @@ class Optimizer:
 
     @property
     def torn(self) -> bool:
-        """Whether the policy was left half changed, so that it must be made anew."""
+        """Whether the policy was left half changed, so that it must be rebuilt."""
         return self._changed_by is not None and not is_under_way(Optimizer._play, self)
 
     def _mend(self, verb: str) -> None:
-        """Make the policy anew, from the ledger, after a call that was cut short."""
+        """Rebuild the policy from the ledger after a call that was interrupted."""
         if is_under_way(Optimizer._play, self):
             raise HalfChanged(
-                f"{verb}() was called from within another call of the same optimizer, whose policy "
-                "is in the middle of a change: `feasible` and objects given as values must not "
+                f"{verb}() was called from within another call of the same optimizer, while its "
+                "policy was being changed: `feasible` and objects given as values must not "
                 "use it"
             )
         if self._recipe is None:
             raise HalfChanged(
-                f"{verb}(): an earlier call was interrupted in the middle of a change, and the "
-                "function that made the policy is not known any more, since the optimizer was "
-                "pickled. Make a new Optimizer, and add() the values that `trials` has"
+                f"{verb}(): an earlier call was interrupted while it changed the policy. It cannot "
+                "be rebuilt, because the function that makes it was lost when the optimizer was "
+                "pickled. Make a new Optimizer, and add() the values of `trials`"
             )
         policy = make_policy(*self._recipe)
         if isinstance(policy, Policy):
@@ -209,19 +211,19 @@ class Optimizer:
         self.game = self.game.anew(policy)
         self._changed_by = None
 
-    # -- what runs and studies need besides ------------------------------------------------------
+    # -- for runs and studies ----------------------------------------------------------------------
 
-    #: Trials of killed runs that `ask` returns first: only a study has any.
+    #: Trials of killed runs, which `ask` returns first. Only a study has any.
     adopted: Sequence[Trial] = ()
 
     @in_turn
     def hold(self, trial: Trial) -> None:
-        """Keep a trial pending that is not evaluated any more; only a study has to note that."""
+        """Keep a trial pending although it is no longer evaluated; only a study records this."""
         self.number_of(trial, "hold")
 
     @in_turn
     def trial(self, number: int) -> Trial:
-        """The trial of a number, as `ask` or `expect` returned it."""
+        """The trial with this number, as `ask` or `expect` returned it."""
         return self._trial(number)
 
     def _trial(self, number: int) -> Trial:
@@ -231,7 +233,7 @@ class Optimizer:
         return Trial(number, params, x, (self.space.mark, unit.tobytes()))
 
     def point_of(self, params: Any, verb: str) -> FloatArray:
-        """The point (D,) of parameters that may be evaluated; `verb` is for the error."""
+        """The point (D,) of feasible parameters; `verb` is for the error message."""
         unit = self.space.encode(params)
         if not self.space.allows(self.space.decode(unit)):
             raise InvalidInput(
@@ -241,14 +243,14 @@ class Optimizer:
         return unit
 
     def std_of(self, std: Any, verb: str) -> float | None:
-        """The noise of a value, checked, that the policy has a use for; `verb` is for the error."""
+        """The noise of a value, checked; `verb` is for the error message."""
         number = as_std(std)
         if number is not None:
             self.game.check_takes_std(number, verb)
         return number
 
     def number_of(self, trial: Trial | int, verb: str, also: Container[int] = ()) -> int:
-        """The number of a trial that is pending, or one of `also`; `verb` is for the error."""
+        """The number of a trial that is pending or in `also`; `verb` is for the error message."""
         given = trial.number if isinstance(trial, Trial) else trial
         if isinstance(given, bool) or not isinstance(given, int | np.integer):
             raise InvalidInput(
@@ -257,21 +259,21 @@ class Optimizer:
         ledger = self.game.ledger
         number, last = int(given), len(ledger) - 1
         if not 0 <= number <= last:
-            range_text = f"they go from 0 to {last}" if last >= 0 else "nothing has been asked yet"
-            raise NotPending(f"{verb}({number}): there is no trial of this number, {range_text}")
+            range_text = f"numbers go from 0 to {last}" if last >= 0 else "there are no trials yet"
+            raise NotPending(f"{verb}({number}): there is no trial {number}, {range_text}")
         if isinstance(trial, Trial):
             self._check_origin(trial, verb)
         state = ledger.state(number)
         if state != PENDING and number not in also:
-            what = "was told already" if state == FINISHED else "was cancelled"
+            what = "already has a value" if state == FINISHED else "was cancelled"
             raise Settled(
                 f"{verb}({number}): trial {number} {what}. Ask for a new trial, or use add(params, "
-                "value) for a further value at its parameters"
+                "value) to report another value at its parameters"
             )
         return number
 
     def _check_origin(self, trial: Trial, verb: str) -> None:
-        """Refuse a trial of another optimizer, which has the same numbers for other points."""
+        """Refuse a trial of another optimizer, whose numbers belong to other points."""
         ledger = self.game.ledger
         if trial._origin is not None:
             ours = trial._origin == (self.space.mark, ledger.mark(trial.number))
@@ -280,23 +282,23 @@ class Optimizer:
             ours = float(np.abs(self.space.encode(trial.params) - unit).max()) <= SAME_POINT
         if not ours:
             raise InvalidInput(
-                f"{verb}({trial!r}): trial {trial.number} has other parameters here. Give the "
-                "trial that this optimizer's ask() returned, or use add(params, value)"
+                f"{verb}({trial!r}): trial {trial.number} of this optimizer has other parameters. "
+                "Give the trial that its ask() returned, or use add(params, value)"
             )
 
     # -- answers -------------------------------------------------------------------------------
 
     def recommend(self) -> Suggestion:
-        """The best parameters by what is known, not by the luckiest value."""
+        """The parameters with the best posterior, which need not be those with the best value."""
         with self._turn:
             unit, *bounds = self._play("recommend")
         params = self.space.decode(unit)
         return Suggestion(params, unit if self.space.named else params, *bounds)
 
     def certificate(self) -> float:
-        """How much better than the recommended parameters any others can still be.
+        """A bound on how much better any other parameters can be than the recommended ones.
 
-        Infinite for a policy that cannot say, or before it can.
+        It is infinite if the policy gives no such bound, or cannot give one yet.
         """
         with self._turn:
             bound: float = self._play("certificate")
@@ -308,7 +310,7 @@ class Optimizer:
         Parameters
         ----------
         params
-            A list of dicts, or an array (n, d), as the function is given them.
+            A list of n dicts, or an array (n, d), in the form that the function gets.
         """
         if isinstance(params, dict):
             raise InvalidInput("predict takes several points: give a list of dicts")
@@ -330,19 +332,19 @@ class Optimizer:
 
     @property
     def n_told(self) -> int:
-        """How many values have been told or added."""
+        """The number of values reported, by `tell` and `add`."""
         with self._turn:
             return self.game.ledger.counts[FINISHED]
 
     @property
     def n_failed(self) -> int:
-        """How many trials have been cancelled."""
+        """The number of trials that were cancelled."""
         with self._turn:
             return self.game.ledger.counts[FAILED]
 
     @property
     def n_pending(self) -> int:
-        """How many trials are neither told nor cancelled."""
+        """The number of trials that are neither told nor cancelled."""
         with self._turn:
             return self.game.ledger.counts[PENDING]
 
@@ -353,13 +355,13 @@ class Optimizer:
 
     @property
     def guarantee(self) -> str:
-        """What stands behind the bounds, such as "proven" or "calibrated": see `Policy`."""
+        """The kind of guarantee of the bounds, such as "proven" or "calibrated": see `Policy`."""
         return optional.guarantee(self.policy)
 
     # -- as an object --------------------------------------------------------------------------
 
     def _state(self) -> dict[str, Any]:
-        """All but the lock, at a moment when nothing is half changed."""
+        """Everything but the lock, at a moment when nothing is half changed."""
         if self._changed_by is not None:
             self._mend("copy")
         return {k: v for k, v in self.__dict__.items() if k not in ("_turn", "_changed_by")}
@@ -372,12 +374,12 @@ class Optimizer:
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy: other threads may change what is pickled while it is written."""
+        """A copy of the state, since other threads may change it while it is pickled."""
         with self._turn:
             state = self._state()
             recipe = state["_recipe"]
             if recipe is not None and not isinstance(recipe[1], str | type | None):
-                state["_recipe"] = None  # a function is often one that cannot be pickled
+                state["_recipe"] = None  # many functions cannot be pickled
             return copy.deepcopy(state, {id(self.space): self.space})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -388,13 +390,13 @@ class Optimizer:
     def __repr__(self) -> str:
         return (
             f"Optimizer({self.space!r}, direction={self.direction!r}, "
-            f"policy={type(self.policy).__name__}: {self.n_told} told, {self.n_pending} pending, "
+            f"policy={type(self.policy).__name__}: {self.n_told} values, {self.n_pending} pending, "
             f"{self.n_failed} failed)"
         )
 
 
 def _lock_of(policy: Any) -> Any:
-    """The policy's own lock: who has one of the two never waits for the other."""
+    """The policy's own lock, shared so that no thread holds one and waits for the other."""
     return turn_of(policy) if isinstance(policy, Policy) else new_lock()
 
 
@@ -403,5 +405,5 @@ def _check_evaluations(n_evals: object) -> int:
         return check_horizon(n_evals)
     except InvalidInput:
         raise InvalidInput(
-            f"n_evals={n_evals!r}: give the evaluations planned, a whole number of at least 1"
+            f"n_evals={n_evals!r}: give the planned evaluations, a whole number of at least 1"
         ) from None

@@ -1,4 +1,4 @@
-"""What a run ends with: the answer, its bounds, how it came about, and a figure of it."""
+"""The result of a run: the recommended point, its bounds, the history, and a figure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Checkpoint(NamedTuple):
-    """The answer after a number of evaluations, and how much better any other point could be."""
+    """The recommendation after a number of evaluations, with its bounds and certificate."""
 
     evaluations: int
     seconds: float
@@ -33,21 +33,21 @@ class Checkpoint(NamedTuple):
 
 
 class History:
-    """How a run went: every evaluation, and what was known at some of them.
+    """The history of a run: every evaluation, and the recommendation at some of them.
 
-    A loop over it, an index or a slice gives what those of `trials` do.
+    Iteration, indexing and slicing work as on `trials`.
 
     Attributes
     ----------
     trials
-        Evaluations that gave a value, a sequence of records (number, params, value, state, std).
+        Evaluations that gave a value: a sequence of records (number, params, value, state, std).
     evaluations
-        Numbers of evaluations at the checkpoints, about a quarter more from one to the next, (c,).
+        The number of evaluations at each checkpoint, growing by about a quarter each time, (c,).
     failed_params
-        What the function was given where it failed, the first 1,000.
+        The parameters of the first 1,000 evaluations that failed.
     seconds, best_mean, lower, upper, certificate
-        At the checkpoints, (c,): time since the start; mean and bounds of the function at the point
-        recommended then; how much better any other could be.
+        At each checkpoint, (c,): the time since the start; the mean and bounds of the function at
+        the point recommended then; how much better any other point could be.
     """
 
     def __init__(
@@ -64,23 +64,23 @@ class History:
 
     @property
     def params(self) -> Any:
-        """What the function was given, a list of dicts or an array (n, d)."""
+        """The parameters of each evaluation: a list of dicts, or an array (n, d)."""
         return self.trials.params
 
     @property
     def x(self) -> Any:
-        """The same by place instead of name: an array (n, d), or a list of lists."""
+        """The parameters without names: an array (n, d), or a list of lists."""
         params = self.trials.params
         return [list(row.values()) for row in params] if self.trials.space.named else params
 
     @property
     def values(self) -> FloatArray:
-        """What it returned, (n,)."""
+        """The value of each evaluation, (n,)."""
         return self.trials.values
 
     @property
     def stds(self) -> FloatArray:
-        """The standard deviation of each value's noise that it returned besides, or NaN, (n,)."""
+        """The standard deviation of each value's noise; NaN where it is not known, (n,)."""
         return self.trials.stds
 
     def __len__(self) -> int:
@@ -97,7 +97,7 @@ class History:
 
 
 def answer(best: Suggestion, space: Space) -> dict[str, Any]:
-    """What a result says of the recommended parameters."""
+    """The fields of a result for the recommended parameters."""
     return {
         "x": list(best.params.values()) if space.named else np.array(best.params),
         "params": best.params,
@@ -108,43 +108,43 @@ def answer(best: Suggestion, space: Space) -> dict[str, Any]:
 
 
 class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
-    """The end of a run, a SciPy `OptimizeResult`.
+    """The result of a run, a SciPy `OptimizeResult`.
 
     Attributes
     ----------
     x, params
-        The recommended point: by place (an array, or a list of values for named parameters), and
-        as the function is given it (an array, or a dict).
+        The recommended point: `x` without names (an array, or a list of values for named
+        parameters), `params` in the form that the function gets (an array, or a dict).
     fun
-        The posterior mean of the function there, not the luckiest value.
+        The posterior mean of the function there, not the best value observed.
     lower, upper
-        Bounds of the function there.
+        Bounds on the function there.
     certificate
-        How much better any other point can still be.
+        No other point is better by more than this.
     guarantee
-        What stands behind the bounds: "proven", "calibrated", …
+        The kind of guarantee of the bounds: "proven", "calibrated", …
     success, status, message
         Why the run ended. Status: 0 all evaluations made, 1 time up, 2 within the tolerance,
         3 ended by the callback, 4 interrupted, 5 too many failures, 6 the executor failed.
     nfev, nfail
-        Evaluations that gave a value, and that failed.
+        The number of evaluations that gave a value, and of those that failed.
     errors
         The first few errors, the exceptions themselves.
     seconds
-        How long it took.
+        The duration of the run.
     history
         A `History`.
     direction
         "minimize" or "maximize".
     optimizer
-        The `Optimizer`, to ask on or to predict elsewhere.
+        The `Optimizer`, or the `Study`, for further trials and for predictions.
     """
 
     def plot(self, path: str | PathLike[str] | None = None) -> Any:
-        """A Matplotlib figure of the run, written to `path` if given (its ending says how).
+        """A Matplotlib figure of the run, also written to `path` if given, as .png, .svg or .pdf.
 
-        Progress with its band and the certificate; beside them the posterior: with the cells of
-        the cover in one or two dimensions, slices through the answer otherwise.
+        On the left, progress with its bounds and the certificate. On the right, the posterior: with
+        the cells of the cover in one or two dimensions, else slices through the recommended point.
         """
         from partita.figures.run import draw
 
@@ -182,7 +182,7 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
 
 
 def _params_rows(params: Any) -> list[tuple[str, str]]:
-    """The answer, a line a name; an array on one line."""
+    """The recommended parameters: one line per name, or an array on one line."""
     if not isinstance(params, dict):
         shown = ", ".join(number(float(v)) for v in params[:10])
         more = f", … {len(params)} numbers" if len(params) > 10 else ""

@@ -1,4 +1,4 @@
-"""The record of trials: arrays that grow, a row a trial, and a table to read them from."""
+"""The record of trials: growing arrays with one row per trial, and a table to read them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Ledger:
         value: float = math.nan,
         std: float | None = None,
     ) -> int:
-        """Take in a trial at a point (D,), pending unless told otherwise, and return its number."""
+        """Add a trial at a point (D,), pending unless `state` is given, and return its number."""
         number = self._n
         if number == len(self._states):
             self._units = np.concatenate([self._units, np.empty_like(self._units)])
@@ -53,27 +53,27 @@ class Ledger:
             self._stds = np.concatenate([self._stds, np.full(number, np.nan)])
             self._states = np.concatenate([self._states, np.zeros_like(self._states)])
         self._units[number] = unit
-        if state != PENDING:  # else they are NaN as they were made
+        if state != PENDING:  # values of pending trials stay NaN
             self._values[number] = value
             self._stds[number] = math.nan if std is None else std
         self._states[number] = state
         self.counts[state] += 1
-        self._n = number + 1  # last: should anything interrupt this, there is no such trial
+        self._n = number + 1  # last, so that an interrupt before it leaves no partial trial
         return number
 
     def settle(
         self, number: int, state: int, value: float = math.nan, std: float | None = None
     ) -> None:
-        """Give a trial its end state, its value and the standard deviation of that, if known."""
+        """Set the final state of a trial, its value, and the standard deviation of its noise."""
         before = self._states[number]
         self._values[number] = value
         self._stds[number] = math.nan if std is None else std
-        self._states[number] = state  # once the value is there, should anything interrupt this
+        self._states[number] = state  # after the value, in case an interrupt comes between them
         self.counts[before] -= 1
         self.counts[state] += 1
 
     def recount(self) -> None:
-        """Count the trials in each state again, after a change that was cut short."""
+        """Count the trials in each state again, after a change that was interrupted."""
         states = self._states[: self._n]
         self.counts = np.bincount(states, minlength=len(STATES)).tolist()
         unsettled = np.flatnonzero(states == PENDING)
@@ -82,7 +82,7 @@ class Ledger:
             column[self._n :] = math.nan
 
     def told(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray | None]]:
-        """Points (n, D), values and noise (n,): first those without known noise, then the rest."""
+        """Points (n, D), values and noise (n,): first where the noise is unknown, then the rest."""
         told = self._states[: self._n] == FINISHED
         noisy = np.isnan(self._stds[: self._n])
         for rows, given in ((told & noisy, False), (told & ~noisy, True)):
@@ -97,11 +97,11 @@ class Ledger:
         return units
 
     def move(self, number: int, unit: FloatArray) -> None:
-        """Put a trial at another point (D,)."""
+        """Move a trial to another point (D,)."""
         self._units[number] = unit
 
     def unit(self, number: int) -> FloatArray:
-        """The point (D,) of a trial, as it was appended."""
+        """The point (D,) of a trial."""
         unit: FloatArray = self._units[number].copy()
         return unit
 
@@ -115,7 +115,7 @@ class Ledger:
         return int(self._states[number])
 
     def table(self, space: Space) -> Trials:
-        """A copy of the record to read."""
+        """A read-only copy of the record."""
         n = self._n
         columns = [getattr(self, name)[:n].copy() for name in _COLUMNS]
         return Trials(space, np.arange(n), *columns)
@@ -125,7 +125,7 @@ class Ledger:
         return {name[1:]: getattr(self, name)[: self._n].copy() for name in _COLUMNS}
 
     def restore(self, saved: Saved) -> None:
-        """Go on from the record that `as_data` returned."""
+        """Restore the record that `as_data` returned."""
         states = saved.bytes("states", (None,), FAILED)
         n, dim = len(states), self._units.shape[1]
         if not n:
@@ -145,7 +145,7 @@ class Ledger:
 
     @property
     def units(self) -> FloatArray:
-        """The points (n, D) of all trials, not to be written to."""
+        """The points (n, D) of all trials; do not change them."""
         return self._units[: self._n]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -162,13 +162,13 @@ class Record(NamedTuple):
     ----------
     number
     params
-        What the function was given: a dict, or an array.
+        The arguments of the function: a dict, or an array.
     value
-        As told; None if the trial is pending or failed.
+        The value reported; None if the trial is pending or failed.
     state
         "pending", "finished" or "failed".
     std
-        The standard deviation of the value's noise, as told; None if it is not known.
+        The standard deviation of the value's noise; None if it is not known.
     """
 
     number: int
@@ -180,10 +180,10 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trials(Sequence[Record]):
-    """Trials as they stood when this table was made: a sequence of records, and arrays.
+    """The trials at one moment: a sequence of records, and arrays.
 
     `trials[0]`, `trials[-1]` and a loop over `trials` give a `Record` (number, params, value,
-    state, std); `trials[10:20]` is another table. Places count from 0 in every table.
+    state, std); `trials[10:20]` is another table, whose indices start from 0 again.
 
     Attributes
     ----------
@@ -193,11 +193,11 @@ class Trials(Sequence[Record]):
     units
         Points of the unit cube, (n, D).
     values
-        As told, in the user's direction; NaN for those pending or failed. (n,)
+        The values reported, in the user's direction; NaN for pending and failed trials. (n,)
     codes
         States as numbers: 0 pending, 1 finished, 2 failed. (n,)
     stds
-        Standard deviations of the values' noise, as told; NaN where it is not known. (n,)
+        Standard deviations of the values' noise; NaN where it is not known. (n,)
     """
 
     space: Space
@@ -229,7 +229,7 @@ class Trials(Sequence[Record]):
 
     @property
     def params(self) -> Any:
-        """What the function was given: a list of dicts, or an array (n, d)."""
+        """The arguments of the function: a list of dicts, or an array (n, d)."""
         rows = [self.space.decode(unit) for unit in self.units]
         if self.space.named:
             return rows
@@ -237,22 +237,22 @@ class Trials(Sequence[Record]):
 
     @property
     def states(self) -> list[str]:
-        """Each one's state: "pending", "finished" or "failed"."""
+        """The state of each trial: "pending", "finished" or "failed"."""
         return [STATES[code] for code in self.codes]
 
     @property
     def finished(self) -> Trials:
-        """Those with a value."""
+        """The trials with a value."""
         return self._rows(self.codes == FINISHED)
 
     @property
     def failed(self) -> Trials:
-        """Those cancelled."""
+        """The trials that failed or were cancelled."""
         return self._rows(self.codes == FAILED)
 
     @property
     def pending(self) -> Trials:
-        """Those neither told nor cancelled."""
+        """The trials that are neither told nor cancelled."""
         return self._rows(self.codes == PENDING)
 
     def _rows(self, which: slice | npt.NDArray[np.bool_]) -> Trials:

@@ -2,7 +2,7 @@
 
 Offsets within a cell are dyadic fractions, so scaled coordinates are exact at every level, and a
 point on a shared face is the same for both cells. A child's lattice contains the parent's points
-that lie in it; a Sobol' set does not. Deviates: Sobol' sets begin at five dimensions, where a
+that are in it; a Sobol' set does not. Deviates: Sobol' sets begin at five dimensions, where a
 lattice of three points a side puts a point in thirteen cells on average.
 """
 
@@ -71,7 +71,7 @@ def quasi_random(dim: int) -> Lattice:
 
     if dim > qmc.Sobol.MAXDIM:
         raise InvalidInput(
-            f"the box has {dim} dimensions, but this policy plays boxes of at most "
+            f"the box has {dim} dimensions, but this policy supports boxes of at most "
             f"{qmc.Sobol.MAXDIM:,}. Leave out parameters that matter little, or use "
             "UniformSampling."
         )

@@ -1,4 +1,4 @@
-"""Spaces as JSON, so that a saved study knows what it was about."""
+"""Spaces as JSON, for saved studies."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .branches import mapping_of, tree_of
 from .conditions import Condition
 from .space import Space, as_space
 
-#: The number of the form, one more whenever it changes; a newer one is refused. The second has
-#: branches: it is written only where there are some, so that an older Partita reads all others.
+#: The version of the format, raised by one with every change. Newer versions are refused. The
+#: second has branches. It is written only if there are any, so that an older Partita reads others.
 FORMAT, FLAT = 2, 1
 
 
 def write(space: Space) -> str:
-    """The text of a space; its constraint is left out."""
+    """A space as JSON text, without its constraint."""
     try:
         form = FLAT if space.conditions is None else FORMAT
         text = json.dumps({"format": form, **_content(space)})
@@ -27,12 +27,12 @@ def write(space: Space) -> str:
     except (TypeError, ValueError) as error:
         raise _not_json(space, str(error)) from error
     if not same:
-        raise _not_json(space, "it would be read as another space")
+        raise _not_json(space, "it would be read back as another space")
     return text
 
 
 def read(text: str, feasible: Callable[..., Any] | None = None) -> Space:
-    """The space that `write` wrote, with a constraint if there was one."""
+    """The space that `write` wrote, with the given constraint."""
     try:
         content = json.loads(text)
         if content["format"] in (FLAT, FORMAT):
@@ -47,10 +47,10 @@ def read(text: str, feasible: Callable[..., Any] | None = None) -> Space:
         OverflowError,
         RecursionError,
     ) as error:
-        raise InvalidInput(f"{text!r:.200} is not a space: give what to_json wrote") from error
+        raise InvalidInput(f"{text!r:.200} is not a space: give text from to_json") from error
     raise InvalidInput(
-        f"this space was written in form {content['format']!r}, but this Partita reads forms "
-        f"{FLAT} to {FORMAT}: upgrade it"
+        f"this space was written in format {content['format']!r}, but this Partita reads formats "
+        f"{FLAT} to {FORMAT}: upgrade Partita"
     )
 
 
@@ -79,6 +79,6 @@ def _space(content: dict[str, Any], feasible: Callable[..., Any] | None) -> Spac
 
 def _not_json(space: Space, why: str) -> InvalidInput:
     return InvalidInput(
-        f"{space!r} cannot be written as JSON ({why}): use numbers, words, True, False and None as "
-        "choices"
+        f"{space!r} cannot be written as JSON ({why}): use numbers, strings, True, False "
+        "or None as choices"
     )

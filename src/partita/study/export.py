@@ -21,7 +21,7 @@ from .events import BEGINNINGS, ENDINGS, Kind
 if TYPE_CHECKING:
     from .study import Study
 
-#: What formulas begin with, the apostrophe that guards against them, and nothing.
+#: Characters that formulas begin with, and the apostrophe that protects against them.
 _FORMULAS = tuple("=+-@\t\r\n＝＋－＠'")
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 
@@ -29,11 +29,12 @@ SUFFIXES = (".csv", ".parquet")
 
 
 def columns(study: Study) -> dict[str, list[Any]]:
-    """The trials, a column each: number, state, value, std, asked, ended, and the parameters.
+    """The trials as columns: number, state, value, std, asked, ended, and the parameters.
 
-    Times are of UTC. There is no std, the standard deviation of a value's noise, if it is not known
-    of any value. Parameters that are called like one of the first six have `param_` before their
-    name; those of an array are x0, x1, … A parameter that is not active in a trial is None there.
+    Times are in UTC. The column std, the standard deviation of a value's noise, is left out if it
+    is unknown for all values. A parameter with the name of one of the first six columns gets the
+    prefix `param_`. The entries of an array are x0, x1, … A parameter that is not active in a trial
+    is None there.
     """
     trials, expired = study.trials, set(study.expired)
     numbers = trials.numbers.tolist()
@@ -65,7 +66,7 @@ def _known(numbers: FloatArray) -> list[float | None]:
 
 
 def _times(study: Study, kinds: Sequence[Kind], numbers: list[int]) -> list[datetime | None]:
-    """When each trial had an event of some kinds, if it had one."""
+    """The time of each trial's event of the given kinds, or None."""
     times = study.times(kinds)
     return [datetime.fromtimestamp(times[n], UTC) if n in times else None for n in numbers]
 
@@ -87,20 +88,21 @@ def export(study: Study, path: str | PathLike[str]) -> None:
 
 
 def write_csv(study: Study, file: IO[str]) -> None:
-    """Write the trials of a study as CSV; what there is not yet is empty.
+    """Write the trials of a study as CSV; missing values are empty.
 
-    A text that a spreadsheet would take for a formula has an apostrophe before it, and so has one
-    that begins with an apostrophe: who takes one away from each that begins so has all as it was.
+    A text that a spreadsheet would take for a formula gets an apostrophe before it, and so does one
+    that begins with an apostrophe. To restore the texts, remove one leading apostrophe from each
+    that has one.
     """
     table = columns(study)
-    # Cells with either end of a line are quoted for this terminator; lines end as ever.
+    # With this terminator, cells with \r or \n are quoted; `_Lines` writes the usual line ends.
     writer = csv.writer(_Lines(file), lineterminator="\r\n")
     writer.writerow(map(_cell, table))
     writer.writerows(map(_cell, row) for row in zip(*table.values(), strict=True))
 
 
 class _Lines:
-    """A file whose lines end with one character, whatever the writer of the lines thinks."""
+    """A file that ends each line with a single newline character."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
@@ -110,7 +112,7 @@ class _Lines:
 
 
 def _cell(value: Any) -> Any:
-    """What is written for a value: text that is neither a number nor a time is never a formula."""
+    """The text to write for a value; text that is not a number or time is never a formula."""
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, str) and value[:1] in _FORMULAS and not _NUMBER.fullmatch(value):
@@ -119,7 +121,7 @@ def _cell(value: Any) -> Any:
 
 
 def _typed(column: list[Any]) -> list[Any]:
-    """A column of one type: words where choices are of several."""
+    """A column of a single type: strings if the choices have several types."""
     kinds = {type(v) for v in column if v is not None}
     return column if len(kinds) <= 1 or kinds == {int, float} else list(map(_word, column))
 
