@@ -63,7 +63,7 @@ def test_starting_points_have_what_is_active():
         (["m:0:1", "m=a/x:0:1"], "there is no choice called m before it"),
         (["m:a,b", "m=c/x:0:1"], "'c' is not a choice of m. Give one of a, b"),
         (["m:bool", "m=1/x:0:1"], "'1' is not a choice of m. Give one of false, true"),
-        (["m:a,b", "m=a/x:0:1", "m=a,b/x:0:1"], "there is a x already"),
+        (["m:a,b", "m=a/x:0:1", "m=a,b/x:0:1"], "x is already given"),
         (["m:a,b", "m=a/:0:1"], "'' is not a name"),
     ],
 )

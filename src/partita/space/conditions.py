@@ -103,7 +103,7 @@ class Conditions:
     def stir(self, random: np.random.Generator, units: FloatArray, scale: FloatArray) -> FloatArray:
         """Points near valid ones (k, D), as `Space.stir`: parameters that are active move.
 
-        Those that a move makes active are drawn anew: nothing says where they should stand.
+        Those that a move makes active are drawn at random: nothing says where they should stand.
         """
         before, k = self.active(units), len(units)
         varying = [i for i, (start, end) in enumerate(self._slices) if end > start]
