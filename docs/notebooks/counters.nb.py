@@ -19,6 +19,7 @@
 # force.
 
 # %%
+# %matplotlib inline
 import matplotlib.pyplot as plt
 import numpy as np
 

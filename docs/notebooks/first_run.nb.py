@@ -18,6 +18,7 @@
 # certificate fell.
 
 # %%
+# %matplotlib inline
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -46,7 +47,7 @@ print(result)
 
 # %% [markdown]
 # `result.plot()` draws the run in one figure: every value, the answer's mean with its bounds, the
-# certificate, and the function along each parameter.
+# certificate, and what the model knows of the function.
 
 # %%
 result.plot()

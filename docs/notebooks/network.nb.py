@@ -19,6 +19,7 @@
 # fraction and one choice.
 
 # %%
+# %matplotlib inline
 import matplotlib.pyplot as plt
 import numpy as np
 

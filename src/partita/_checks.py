@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import secrets
+from enum import Enum
 from numbers import Integral, Real
 
 import numpy as np
@@ -88,6 +90,20 @@ def point_text(point: FloatArray) -> str:
 def dimensions(dim: int) -> str:
     """A number of dimensions for a message: "1 dimension", "3 dimensions"."""
     return f"{dim} dimension" + ("" if dim == 1 else "s")
+
+
+class NotGiven(Enum):
+    """The default of an argument for which None means something."""
+
+    NOT_GIVEN = "not given"
+
+    def __repr__(self) -> str:
+        return "<not given>"
+
+
+def seed_or_drawn(seed: object) -> int:
+    """A seed as a non-negative integer; for None one that is drawn, short enough to be typed."""
+    return secrets.randbits(32) if seed is None else check_seed(seed)
 
 
 def check_seed(seed: object) -> int:

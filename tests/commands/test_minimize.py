@@ -468,3 +468,16 @@ def test_help_lists_the_commands_and_their_options(capsys):
     out = capsys.readouterr().out
     for word in ("--param", "--evals", "--jobs", "--timeout", "-- PROGRAM", "{lr}", "{{ and }}"):
         assert word in out
+
+
+def test_a_random_seed_is_named_and_gives_the_run_again(capsys):
+    drawn = answer(capsys, "minimize", *ON_X, "--evals", 6, "--seed", "random", "--", *SQUARE)
+    again = answer(capsys, "minimize", *ON_X, "--evals", 6, "--seed", drawn["seed"], "--", *SQUARE)
+    assert again["params"] == drawn["params"]
+    assert (
+        cli.main(
+            ["minimize", *ON_X, "--evals", "2", "--seed", "random", "--quiet", "--", "echo", "{x}"]
+        )
+        == 0
+    )
+    assert re.search(r"\n  seed +[0-9]+\n", capsys.readouterr().out)

@@ -8,7 +8,7 @@ from typing import Any
 from partita.errors import InvalidInput
 
 from .params import read_params
-from .shared import add_model_options, guarded, read_model
+from .shared import add_model_options, add_seed_option, guarded, read_model, read_seed, say
 
 _EPILOG = """example: partita create tune.db --param lr:1e-4:1e-1:log --param depth:1:12:int
          partita ask tune.db          prints: 0 lr=0.0021 depth=7
@@ -37,7 +37,7 @@ def add_parser(commands: Any) -> None:
     )
     add("--direction", choices=("minimize", "maximize"), default="minimize", help="(minimize)")
     add("--evals", type=int, metavar="N", help="planned evaluations, if known")
-    add("--seed", type=int, default=0, metavar="N", help="same seed and values, same trials (0)")
+    add_seed_option(parser, "trials")
     add_model_options(parser)
     add("--expire-after", type=float, metavar="S", help="cancel trials that take longer (never)")
     parser.set_defaults(run=run)
@@ -53,14 +53,16 @@ def run(options: argparse.Namespace) -> int:
             f"--policy {options.policy}: a policy of your own is not stored, so `ask` and `tell` "
             "would not find it. Give one of `partita policies`"
         )
-    Study.open(
+    seed = read_seed(options.seed)
+    study = Study.open(
         options.file,
         read_params(options.param),
         direction=options.direction,
-        seed=options.seed,
+        seed=seed,
         n_evals=options.evals,
         **read_model(options),
         expire_after=options.expire_after,
         must_be_new=True,
-    ).close()
-    return 0
+    )
+    study.close()
+    return 0 if seed is not None else say(f"seed {study.seed}", 0)

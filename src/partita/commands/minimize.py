@@ -23,10 +23,12 @@ from .shared import (
     FAILED,
     INTERRUPTED,
     add_model_options,
+    add_seed_option,
     finite,
     guarded,
     read_model,
     read_plot,
+    read_seed,
     say,
 )
 
@@ -120,7 +122,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="end a program that takes longer; it counts as failed",
     )
-    add("--seed", type=int, default=0, metavar="N", help="same seed and values, same arguments (0)")
+    add_seed_option(parser, "arguments")
     add_model_options(parser)
     add("--study", metavar="FILE", help="keep the run in a file: the same command resumes it")
     add("--plot", metavar="FILE", help="draw the result into a .png, .svg or .pdf file")
@@ -205,7 +207,7 @@ def _result(options: argparse.Namespace, spec: Mapping[str, Any], program: Progr
             max_seconds=options.seconds,
             tolerance=options.tolerance,
             x0=[read_point(text, spec) for text in options.x0] or None,
-            seed=options.seed,
+            seed=read_seed(options.seed),
             **read_model(options),
             executor=pool,
             in_flight=options.jobs,
@@ -281,8 +283,7 @@ def _read(options: argparse.Namespace) -> tuple[dict[str, Any], Template]:
             raise InvalidInput(f"--{name} {value}: give a finite number above 0.")
     if not 1 <= options.jobs <= MOST_JOBS:
         raise InvalidInput(f"--jobs {options.jobs}: give a number from 1 to {MOST_JOBS}.")
-    if options.seed < 0:
-        raise InvalidInput(f"--seed {options.seed}: give a whole number of at least 0.")
+    read_seed(options.seed)
     return spec, template
 
 
@@ -302,6 +303,8 @@ def _as_text(result: Result, options: argparse.Namespace, template: Template) ->
         ("certificate", _certificate(result.certificate, options.direction)),
         ("bounds", MEANING.get(result.guarantee, result.guarantee)),
     ]
+    if read_seed(options.seed) is None:
+        rows.append(("seed", str(result.seed)))
     lines = [
         f"{result.nfev:,} evaluations{failed}, {duration(result.seconds)}."
         f"{'' if result.status == STATUS_DONE else why}",
@@ -347,6 +350,7 @@ def _as_json(result: Result, options: argparse.Namespace, template: Template) ->
         message=result.message,
         errors=[str(error) for error in result.errors],
         command=template.fill(result.params),
+        seed=result.seed,
     )
 
 
@@ -363,9 +367,10 @@ def _nothing_as_json(why: str, error: EvaluationFailed, options: argparse.Namesp
         message=why[0].upper() + why[1:],
         errors=[str(reason) for reason in error.errors],
         command=None,
+        seed=read_seed(options.seed),
     )
 
 
 def _json(options: argparse.Namespace, **fields: object) -> str:
-    content = finite({"direction": options.direction, **fields, "seed": options.seed})
+    content = finite({"direction": options.direction, **fields})
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"

@@ -133,6 +133,23 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_seed_option(parser: argparse.ArgumentParser, same: str) -> None:
+    """Add --seed; `same` is what the same seed and values give."""
+    text = f"same seed and values, same {same} (0); random draws one and says which"
+    parser.add_argument("--seed", default="0", metavar="N", help=text)
+
+
+def read_seed(text: str) -> int | None:
+    """The seed of --seed; None for one that is to be drawn."""
+    if text == "random":
+        return None
+    if not text.isascii() or not text.isdigit():
+        raise InvalidInput(
+            f"--seed {text}: give a whole number of at least 0, or random to have one drawn."
+        )
+    return int(text)
+
+
 def read_model(options: argparse.Namespace) -> dict[str, Any]:
     """The options for the policy and the function, as keywords of the Python interface."""
     from partita.model.kernels import Matern

@@ -23,14 +23,21 @@ def add_parser(commands: Any) -> None:
     parser = add_study_command(commands, "show", text, run)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--plot", metavar="IMAGE", help="draw it into a .png, .svg or .pdf file")
+    parser.add_argument(
+        "--kind",
+        choices=("run", "importance", "slices", "pairs", "timeline"),
+        help="what to draw (run)",
+    )
 
 
 @guarded
 def run(options: argparse.Namespace) -> int:
     """Print the state of a study, and draw it."""
-    from .summary import as_result, summary
+    from .summary import summary
 
     plot = read_plot(options.plot)
+    if options.kind is not None and plot is None:
+        raise InvalidInput(f"--kind {options.kind}: it says what --plot draws. Give --plot as well")
     with opened(options) as study:
         shown = summary(study)
         text = json.dumps(shown, indent=2, ensure_ascii=False) + "\n"
@@ -39,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         if plot is not None:
             if not shown["evaluations"]:
                 raise InvalidInput("--plot: there are no values yet, so there is nothing to draw")
-            as_result(study).plot(plot)
+            study.plot(plot, options.kind or "run")
             say(f"figure written to {plot}")
     return 0
 
@@ -49,18 +56,18 @@ def _as_text(shown: dict[str, Any]) -> str:
     states = [f"{shown['evaluations']:,} evaluations"]
     states += [f"{shown[k]:,} {k}" for k in ("pending", "failed", "expired") if shown[k]]
     lines = [
-        f"{shown['study']}: {shown['direction']}, {shown['policy']}",
+        f"{shown['study']}: {shown['direction']}, {shown['policy']}, seed {shown['seed']}",
         ", ".join(states),
         *_noise(shown),
-        "",
-        *(f"  {line}" for line in shown["space"]),
     ]
+    space = ["", *(f"  {line}" for line in shown["space"])]
     if shown["params"] is None:
-        return "\n".join([*lines, "", "no values yet", ""])
+        return "\n".join([*lines, *space, "", "no values yet", ""])
     lines += ["", "recommended", f"  {_params(shown)}", f"  value {_value(shown)}"]
     if shown["certificate"] is not None:
         lines.append(f"  certificate {shown['certificate']:.4g}: no other point is better by more")
-    lines += ["", "best candidates (posterior mean, bounds, evaluations)"]
+    lines += space
+    lines += ["", "candidates, the one recommended first (mean, bounds, evaluations)"]
     lines += [f"  {_value(row)}, {row['evaluations']} ×: {_params(row)}" for row in shown["best"]]
     lines += ["", "progress (evaluations, value at the best point, certificate)"]
     for row in shown["progress"][-STEPS:]:

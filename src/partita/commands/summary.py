@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from partita.optimize.result import Checkpoint, History, Result, answer
+from partita.optimize.optimizer import SAME_POINT
 from partita.policies import optional
-from partita.study.events import BEGINNINGS, Kind
+from partita.study.events import Kind
+from partita.study.looking import checkpoints
 
 from .shared import finite
 
 if TYPE_CHECKING:
+    from partita.optimize.optimizer import Suggestion
     from partita.study.study import Study
 
 #: The number of candidates listed, and the number considered: those with the best averages.
@@ -31,6 +34,7 @@ def summary(study: Study) -> dict[str, Any]:
         "direction": study.direction,
         "policy": type(study.policy).__name__,
         "guarantee": study.guarantee,
+        "seed": study.seed,
         "space": study.space.describe().splitlines(),
         "evaluations": told,
         "pending": study.n_pending,
@@ -39,15 +43,16 @@ def summary(study: Study) -> dict[str, Any]:
         "known_noise": _known_noise(study),
     }
     parts |= dict.fromkeys(("params", "value", "lower", "upper", "certificate"))
+    parts["best"] = []
     if told:
         best = study.recommend()
         parts |= {"params": _plain(best.params), "value": best.mean}
         parts |= {"lower": best.lower, "upper": best.upper, "certificate": study.certificate()}
-    parts["best"] = _best_candidates(study) if told else []
+        parts["best"] = _best_candidates(study, best)
     parts["progress"] = [
         {"evaluations": c.evaluations, "value": c.mean, "lower": c.lower, "upper": c.upper}
         | {"certificate": c.certificate}
-        for c in _checkpoints(study)
+        for c in checkpoints(study)
     ]
     parts["waiting"] = _waiting(study)
     parts["cells"] = _cells(study)
@@ -63,61 +68,43 @@ def _known_noise(study: Study) -> dict[str, Any] | None:
     return {"values": len(known), "least": float(known.min()), "greatest": float(known.max())}
 
 
-def as_result(study: Study) -> Result:
-    """The study as the result of a run, to be drawn."""
-    best, notes = study.recommend(), _checkpoints(study)
-    return Result(
-        **answer(best, study.space),
-        certificate=notes[-1].certificate,
-        guarantee=study.guarantee,
-        success=True,
-        status=0,
-        message=f"The study {study.path}.",
-        nfev=study.n_told,
-        nfail=study.n_failed,
-        nit=study.n_told,
-        errors=[],
-        seconds=notes[-1].seconds,
-        history=History(study.trials.finished, notes),
-        direction=study.direction,
-        optimizer=study,
-    )
+def _best_candidates(study: Study, answer: Suggestion) -> list[dict[str, Any]]:
+    """The answer, then other evaluated parameters with the best means less one deviation.
 
-
-def _best_candidates(study: Study) -> list[dict[str, Any]]:
-    """Evaluated parameters with the best posterior means, best first."""
+    Where the policy has no posterior, those with the best averages.
+    """
     done = study.trials.finished
     sign = -1.0 if study.direction == "minimize" else 1.0
     units, which, counts = np.unique(done.units, axis=0, return_inverse=True, return_counts=True)
     averages = np.bincount(which.ravel(), weights=done.values) / counts
-    order = np.argsort(-sign * averages, kind="stable")[:CONSIDERED]
+    first = study.space.encode(answer.params)
+    own = np.asarray(np.abs(units - first).max(axis=1) <= SAME_POINT)
+    rows = [_candidate(answer.params, answer[2:], int(counts[own].sum()))]
+    order = np.argsort(-sign * averages, kind="stable")
+    order = order[~own[order]][:CONSIDERED]
     params = [study.space.decode(units[i]) for i in order]
     means = averages[order]
     lower = upper = np.full(len(order), math.nan)
-    if optional.has_posterior(study.policy):
-        prediction = study.predict(params if study.space.named else np.array(params))
-        means, lower, upper = prediction.mean, prediction.lower, prediction.upper
-    return [
-        {
-            "params": _plain(params[i]),
-            "value": float(means[i]),
-            "lower": float(lower[i]),
-            "upper": float(upper[i]),
-            "evaluations": int(counts[order[i]]),
-        }
-        for i in np.argsort(-sign * means, kind="stable")[:SHOWN]
-    ]
+    worth = sign * means
+    if len(order) and optional.has_posterior(study.policy):
+        known = study.predict(params if study.space.named else np.array(params))
+        means, lower, upper = known.mean, known.lower, known.upper
+        worth = sign * means - known.std
+    for i in np.argsort(-worth, kind="stable")[: SHOWN - 1]:
+        bounds = (float(means[i]), float(lower[i]), float(upper[i]))
+        rows.append(_candidate(params[i], bounds, int(counts[order[i]])))
+    return rows
 
 
-def _checkpoints(study: Study) -> list[Checkpoint]:
-    """The recorded recommendations, and the current one."""
-    start = min(study.times(BEGINNINGS).values(), default=0.0)
-    notes = [note._replace(seconds=note.seconds - start) for note in study.notes()]
-    told = study.n_told
-    if told and (not notes or notes[-1].evaluations < told):
-        best, now = study.recommend(), time.time() - start
-        notes.append(Checkpoint(told, now, best.mean, best.lower, best.upper, study.certificate()))
-    return notes
+def _candidate(params: Any, known: Sequence[float], evaluations: int) -> dict[str, Any]:
+    value, lower, upper = known
+    return {
+        "params": _plain(params),
+        "value": value,
+        "lower": lower,
+        "upper": upper,
+        "evaluations": evaluations,
+    }
 
 
 def _waiting(study: Study) -> list[dict[str, Any]]:

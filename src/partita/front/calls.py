@@ -27,7 +27,7 @@ def maximize(
     tolerance: float | None = None,
     callback: Callback | None = None,
     x0: Any = None,
-    seed: int = SEED,
+    seed: int | None = SEED,
     norm_bound: float | None = None,
     noise: Noise | None = None,
     kernel: Matern | None = None,
@@ -71,7 +71,8 @@ def maximize(
         dicts or arrays, as f gets them. If a study is resumed, those that already have a value are
         skipped.
     seed
-        The same seed gives the same run if f returns the same values and no executor is used.
+        The same seed gives the same run if f returns the same values and no executor is used. None
+        draws one: the result has it as `seed`.
     norm_bound, noise, kernel
         If all three are given, the policy is π-GP-UCB and the bounds are proven. Otherwise the
         calibrated policy uses those given and learns the rest.
@@ -91,7 +92,7 @@ def maximize(
     batch
         The number of evaluations per task, for functions so fast that sending a task costs more.
     progress
-        Whether to show a progress bar on stderr; by default only on a terminal.
+        Whether to show a progress bar; by default only on a terminal and in a notebook.
     catch
         The errors of f that count as a failed evaluation; others end the run and are raised. By
         default all errors and `sys.exit()` count as failures. With `Exception`, `sys.exit()` ends
@@ -105,7 +106,8 @@ def maximize(
     -------
     Result
         A SciPy `OptimizeResult`: x, params, fun, lower, upper, certificate, guarantee, nfev,
-        nfail, message, history, `plot()`. `fun` is the posterior mean at the recommended point `x`.
+        nfail, message, seed, history, `plot()`. `fun` is the posterior mean at the recommended
+        point `x`.
 
     Raises
     ------
@@ -175,7 +177,7 @@ def minimize(
     tolerance: float | None = None,
     callback: Callback | None = None,
     x0: Any = None,
-    seed: int = SEED,
+    seed: int | None = SEED,
     norm_bound: float | None = None,
     noise: Noise | None = None,
     kernel: Matern | None = None,

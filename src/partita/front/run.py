@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
 
-from partita._checks import as_number, check_seed
+from partita._checks import NotGiven, as_number, check_seed
 from partita.errors import EvaluationFailed, InvalidInput
 from partita.model.assumptions import Assumptions
 from partita.optimize.evaluate import Function
@@ -63,7 +63,7 @@ class Problem:
     direction: Literal["minimize", "maximize"]
     space: Any
     n_evals: int | None
-    seed: int
+    seed: int | None
     assumptions: Assumptions
     policy: Any
     feasible: Any
@@ -98,7 +98,8 @@ def optimise(
     if callback is not None and not callable(callback):
         raise InvalidInput(f"callback={callback!r}: give a function of one argument")
     caught, shown = _caught(catch), _check_progress(progress)
-    check_seed(problem.seed)
+    if problem.seed is not None:
+        check_seed(problem.seed)
     if x0 is not None and problem.space is not None:  # refuse it before a file is created
         read_starts(x0, as_space(as_space(problem.space), problem.feasible))
     ours = ExitStack()
@@ -107,7 +108,8 @@ def optimise(
         player = seat.player
         meter = Meter(player, problem.n_evals, limits.max_seconds, shown)
         ours.callback(meter.close)
-        run = Run(player, seat.shown, limits, callback, caught, meter, interrupts, problem.seed)
+        seed = player.seed if problem.seed is None else problem.seed
+        run = Run(player, seat.shown, limits, callback, caught, meter, interrupts, seed)
         if x0 is not None:
             run.starts += without_known(read_starts(x0, player.space), player.trials)
         run.checkpoints += seat.earlier
@@ -189,12 +191,14 @@ def _resumed(study: object, space: Any, settings: dict[str, Any]) -> Study:
     """
     from partita.study import Study  # late: most runs have none
 
-    usual = {"seed": SEED, "delta": DELTA}
-    given: dict[str, Any] = {
-        name: None if usual.get(name) == value else value for name, value in settings.items()
-    }
+    given = dict(settings)
+    if settings["seed"] == SEED:
+        given["seed"] = NotGiven.NOT_GIVEN
+    if settings["delta"] == DELTA:
+        given["delta"] = None
     if isinstance(study, Study):
-        study.check(space, **given)
+        seed = None if isinstance(given["seed"], NotGiven) else given["seed"]
+        study.check(space, **{**given, "seed": seed})
         return study
     if not isinstance(study, str | PathLike):
         raise InvalidInput(f'study={study!r}: give the name of a file, such as "tune.db"')
@@ -233,8 +237,11 @@ def _result(run: Run, stop: Stop, dropped: int) -> Result:
         nit=run.n_told,
         errors=list(run.errors),
         seconds=run.seconds,
-        history=History(player.trials.finished, run.checkpoints, run.failed_params),
+        history=History(
+            player.trials.finished, run.checkpoints, run.failed_params, run.times.spans()
+        ),
         direction=player.direction,
+        seed=player.seed,
         optimizer=run.shown,
     )
 
@@ -328,6 +335,7 @@ def _caught(catch: Any) -> tuple[type[BaseException], ...]:
 def _check_progress(progress: object) -> bool | None:
     if progress is not None and not isinstance(progress, bool):
         raise InvalidInput(
-            f"progress={progress!r}: give True, False, or None to show it on a terminal only"
+            f"progress={progress!r}: give True, False, or None to show it on a terminal and in a "
+            "notebook only"
         )
     return progress

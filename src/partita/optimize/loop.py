@@ -18,10 +18,12 @@ from partita.errors import EvaluationFailed, InvalidInput, Settled
 from .evaluate import Function, Outcome, outcome_of
 from .failures import MOST_HELD, Failures
 from .interrupts import Interrupts
+from .logs import log_failed
 from .meter import Meter
 from .optimizer import Trial
 from .player import Player, give_up
 from .result import Checkpoint
+from .spans import Stopwatch
 
 _log = logging.getLogger(__name__)
 
@@ -104,6 +106,7 @@ class Run:
         self._meter, self._interrupts = meter, interrupts
         self._start = time.monotonic()
         self._failures = Failures(player, seed)
+        self.times = Stopwatch()
         #: Points to evaluate before those that the policy asks for.
         self.starts: deque[Any] = deque()
         self.pending: dict[int, Trial] = {}
@@ -145,12 +148,14 @@ class Run:
                     self._failures.release(max(self.wanted(MOST_HELD + 1) - 1, 0))
                 trial = self._failures.ask()
             self.pending[trial.number] = trial
+            self.times.begin(trial.number, self.seconds)
         return trial
 
     def settle(self, trial: Trial, outcome: Outcome) -> Stop | None:
         """Record the outcome of an evaluation; return the reason to end the run, or None."""
         error = outcome.error
         with self._interrupts.held():
+            self.times.end(trial.number, self.seconds, failed=error is not None)
             counts = error is None
             if error is None:
                 try:
@@ -254,6 +259,7 @@ class Run:
         with self._interrupts.held():
             del self.pending[trial.number]
             self.n_failed += 1
+            log_failed(trial.number, error_text(error))
             if not self.errors and not self._meter.shown:  # the progress bar counts failures
                 _log.warning(
                     "an evaluation failed, with %s; the run goes on, and its result will say how "

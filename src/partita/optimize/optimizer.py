@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from partita._checks import as_floats, check_choice, check_delta, check_horizon, check_seed
+from partita._checks import as_floats, check_choice, check_delta, check_horizon, seed_or_drawn
 from partita._locks import in_turn, is_under_way, new_lock, turn_of
 from partita._types import FloatArray, Prediction
 from partita.errors import HalfChanged, InvalidInput, NotPending, Settled
@@ -21,6 +21,7 @@ from partita.policies.base import Policy
 from partita.space import Space, as_space
 
 from .game import Game
+from .logs import log_added, log_begun, log_cancelled, log_told
 from .making import check_lengthscales, domain_of, make_policy
 from .trials import FAILED, FINISHED, PENDING, Trials
 from .values import as_std, as_value
@@ -75,8 +76,8 @@ class Optimizer:
     space
         Bounds or named parameters: see `partita.space.as_space`.
     direction : "minimize" or "maximize"
-    seed : int
-        The same seed and the same values give the same trials.
+    seed : int, optional
+        The same seed and the same values give the same trials. None draws one: `seed` has it.
     n_evals : int, optional
         The planned number of evaluations, if known. A policy that needs it assumes 100,000 if it is
         not given.
@@ -99,7 +100,7 @@ class Optimizer:
         space: Any,
         *,
         direction: Literal["minimize", "maximize"] = "minimize",
-        seed: int = 0,
+        seed: int | None = 0,
         n_evals: int | None = None,
         norm_bound: float | None = None,
         noise: Noise | None = None,
@@ -114,13 +115,14 @@ class Optimizer:
         self.space: Space = as_space(space, feasible)
         check_lengthscales(kernel, self.space)
         assumptions = Assumptions(kernel, norm_bound, noise, check_delta(delta))
+        self.seed = seed_or_drawn(seed)
         #: How to make the policy again; None if that could not be pickled with the optimizer.
         self._recipe: tuple[Any, ...] | None = (
             domain_of(self.space),
             policy,
             assumptions,
             n_evals,
-            check_seed(seed),
+            self.seed,
         )
         #: The policy and its trials at points of the unit cube. A study uses it directly.
         self.game = Game(make_policy(*self._recipe), self.space.dim, self.direction)
@@ -133,7 +135,9 @@ class Optimizer:
     def ask(self) -> Trial:
         """The next trial to evaluate. It is pending until it is told or cancelled."""
         with self._turn:
-            return self._trial(self._play("ask"))
+            trial = self._trial(self._play("ask"))
+        log_begun(trial.number, trial.params)
+        return trial
 
     def expect(self, params: Any) -> Trial:
         """A new trial at parameters that you chose and are evaluating.
@@ -141,7 +145,9 @@ class Optimizer:
         It is pending until it is told or cancelled, like a trial from `ask`.
         """
         with self._turn:
-            return self._trial(self._play("expect", self.point_of(params, "expect")))
+            trial = self._trial(self._play("expect", self.point_of(params, "expect")))
+        log_begun(trial.number, trial.params, "expected")
+        return trial
 
     def tell(self, trial: Trial | int, value: Any, std: float | None = None) -> None:
         """Report the value of a trial. `trial` is the trial itself, or its number.
@@ -151,7 +157,9 @@ class Optimizer:
         """
         with self._turn:
             number = self.number_of(trial, "tell")
-            self._play("tell", number, as_value(value), self.std_of(std, "tell"))
+            told, noise = as_value(value), self.std_of(std, "tell")
+            self._play("tell", number, told, noise)
+        log_told(number, told, noise)
 
     def cancel(self, trial: Trial | int) -> None:
         """Cancel a trial whose evaluation failed or was abandoned. It counts as failed.
@@ -159,7 +167,9 @@ class Optimizer:
         The policy learns nothing from it, and may ask for the same parameters again.
         """
         with self._turn:
-            self._play("cancel", self.number_of(trial, "cancel"))
+            number = self.number_of(trial, "cancel")
+            self._play("cancel", number)
+        log_cancelled(number)
 
     def add(self, params: Any, value: Any, std: float | None = None) -> int:
         """Report a value known from elsewhere, and return the number of its new trial.
@@ -169,7 +179,8 @@ class Optimizer:
         with self._turn:
             told, noise = as_value(value), self.std_of(std, "add")
             number: int = self._play("add", self.point_of(params, "add"), told, noise)
-            return number
+        log_added(number, params, told, noise)
+        return number
 
     def _play(self, verb: str, *args: Any) -> Any:
         """Call a method of the game, and leave a mark for the next call if it is interrupted."""
@@ -289,7 +300,11 @@ class Optimizer:
     # -- answers -------------------------------------------------------------------------------
 
     def recommend(self) -> Suggestion:
-        """The parameters with the best posterior, which need not be those with the best value."""
+        """The best parameters by the posterior, which need not be those with the best value.
+
+        Of the parameters that were evaluated, the calibrated policy recommends those with the best
+        mean less one standard deviation, and π-GP-UCB those with the best bound.
+        """
         with self._turn:
             unit, *bounds = self._play("recommend")
         params = self.space.decode(unit)
@@ -385,6 +400,12 @@ class Optimizer:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update({"_recipe": None, **state, "_changed_by": None})
         self._turn = _lock_of(self.game.policy)
+
+    @in_turn
+    def _repr_html_(self) -> str:
+        from .html import player_html
+
+        return player_html(self, "Optimizer")
 
     @in_turn
     def __repr__(self) -> str:

@@ -31,6 +31,10 @@ class Player(Protocol):
         """Either "minimize" or "maximize"."""
 
     @property
+    def seed(self) -> int:
+        """What random choices come from."""
+
+    @property
     def policy(self) -> Policy:
         """The policy that chooses the points."""
 
@@ -47,6 +51,14 @@ class Player(Protocol):
         """The number of values reported, by `tell` and `add`."""
 
     @property
+    def n_failed(self) -> int:
+        """How many trials have been cancelled."""
+
+    @property
+    def n_pending(self) -> int:
+        """How many trials are neither told nor cancelled."""
+
+    @property
     def adopted(self) -> Sequence[Trial]:
         """Trials that a killed run was evaluating; `ask` returns them first."""
 
@@ -58,6 +70,9 @@ class Player(Protocol):
 
     def tell(self, trial: Trial, value: Any, std: float | None = None) -> None:
         """Report the value of a trial, and the standard deviation of its noise if known."""
+
+    def add(self, params: Any, value: Any, std: float | None = None) -> int:
+        """Report a value known from elsewhere, and get the number of its trial."""
 
     def cancel(self, trial: Trial) -> None:
         """Cancel a trial."""

@@ -5,20 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
-from scipy.optimize import OptimizeResult
 
 from partita._text import duration, number, value_text
 from partita._types import FloatArray
 
+from .spans import Spans, Stopwatch
 from .trials import Record, Trials
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+    from pyarrow import Table
+
     from partita.space import Space
 
+    from .importance import Importance
     from .optimizer import Suggestion
+    from .player import Player
+
+    # SciPy has no types: as a subclass of what is unknown, every name would be a valid attribute.
+    OptimizeResult = dict[str, Any]
+else:
+    from scipy.optimize import OptimizeResult
 
 
 class Checkpoint(NamedTuple):
@@ -32,10 +42,11 @@ class Checkpoint(NamedTuple):
     certificate: float
 
 
-class History:
+class History(Sequence[Record]):
     """The history of a run: every evaluation, and the recommendation at some of them.
 
-    Iteration, indexing and slicing work as on `trials`.
+    A sequence, as `trials` is: iteration and indices give a `Record`, slices a table of trials.
+    `to_dataframe()` and `to_arrow()` are those of `trials`.
 
     Attributes
     ----------
@@ -48,12 +59,20 @@ class History:
     seconds, best_mean, lower, upper, certificate
         At each checkpoint, (c,): the time since the start; the mean and bounds of the function at
         the point recommended then; how much better any other point could be.
+    spans
+        When the evaluations of this run were under way, including those that failed: the arrays
+        `numbers`, `begun`, `ended` and `failed`.
     """
 
     def __init__(
-        self, trials: Trials, checkpoints: Sequence[Checkpoint], failed_params: Sequence[Any] = ()
+        self,
+        trials: Trials,
+        checkpoints: Sequence[Checkpoint],
+        failed_params: Sequence[Any] = (),
+        spans: Spans | None = None,
     ) -> None:
         self.trials, self.failed_params = trials, list(failed_params)
+        self.spans = Stopwatch().spans() if spans is None else spans
         columns = np.array(checkpoints, dtype=float).reshape(-1, len(Checkpoint._fields)).T
         self.evaluations = columns[0].astype(np.int64)
         self.seconds: FloatArray = columns[1]
@@ -86,11 +105,26 @@ class History:
     def __len__(self) -> int:
         return len(self.trials)
 
-    def __getitem__(self, place: Any) -> Any:
+    @overload
+    def __getitem__(self, place: int) -> Record: ...
+    @overload
+    def __getitem__(self, place: slice) -> Trials: ...
+    def __getitem__(self, place: int | slice) -> Record | Trials:
         return self.trials[place]
 
     def __iter__(self) -> Iterator[Record]:
         return iter(self.trials)
+
+    def to_dataframe(self) -> DataFrame:
+        """The evaluations as a pandas data frame: see `Trials.to_dataframe`."""
+        return self.trials.to_dataframe()
+
+    def to_arrow(self) -> Table:
+        """The evaluations as an Arrow table: see `Trials.to_arrow`."""
+        return self.trials.to_arrow()
+
+    def _repr_html_(self) -> str:
+        return self.trials._repr_html_()
 
     def __repr__(self) -> str:
         return f"History({len(self):,} values, {len(self.evaluations)} checkpoints)"
@@ -107,7 +141,7 @@ def answer(best: Suggestion, space: Space) -> dict[str, Any]:
     }
 
 
-class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
+class Result(OptimizeResult):
     """The result of a run, a SciPy `OptimizeResult`.
 
     Attributes
@@ -136,24 +170,63 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
         A `History`.
     direction
         "minimize" or "maximize".
+    seed
+        What its random choices came from: the one given, or drawn.
     optimizer
         The `Optimizer`, or the `Study`, for further trials and for predictions.
     """
 
-    def plot(self, path: str | PathLike[str] | None = None) -> Any:
-        """A Matplotlib figure of the run, also written to `path` if given, as .png, .svg or .pdf.
+    x: Any
+    params: Any
+    fun: float
+    lower: float
+    upper: float
+    certificate: float
+    guarantee: str
+    success: bool
+    status: int
+    message: str
+    nfev: int
+    nfail: int
+    nit: int
+    errors: list[BaseException]
+    seconds: float
+    history: History
+    direction: str
+    seed: int
+    optimizer: Player
 
-        On the left, progress with its bounds and the certificate. On the right, the posterior: with
-        the cells of the cover in one or two dimensions, else slices through the recommended point.
+    def plot(
+        self,
+        path: str | PathLike[str] | None = None,
+        kind: Literal["run", "importance", "slices", "pairs", "timeline"] = "run",
+    ) -> Any:
+        """A Matplotlib figure, written to `path` if given (its ending says how).
+
+        A notebook shows it. Needs Matplotlib: `pip install 'partita[plot]'`.
+
+        Parameters
+        ----------
+        path
+            A file, such as "run.png", "run.svg" or "run.pdf".
+        kind
+            "run": progress and the certificate, and beside them the posterior, with the cells of
+            the cover in one or two dimensions, else slices through the recommended point.
+            "importance": how much each parameter matters, with intervals: see `importance`.
+            "slices": mean and bounds along each parameter, the others as in the recommended point.
+            "pairs": the mean and the width of the bounds over each two of the four most important.
+            "timeline": when each evaluation was under way.
         """
-        from partita.figures.run import draw
+        from .views import draw
 
-        from .figure import figure_of
-
-        figure = draw(figure_of(self))
+        figure = draw(self, kind)
         if path is not None:
             figure.savefig(path, dpi=160, facecolor="white")
         return figure
+
+    def importance(self) -> list[Importance]:
+        """How much each parameter matters, the most important first: see `Trials.importance`."""
+        return self.history.trials.importance()
 
     def __repr__(self) -> str:
         if "history" not in self:  # made by hand, or by a copy of SciPy's
@@ -171,14 +244,20 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
             ("guarantee", str(self.guarantee)),
             ("nfev", f"{self.nfev:,}{failed}"),
             ("seconds", duration(self.seconds)),
+            ("seed", str(self.get("seed", "not known"))),
             ("history", repr(self.history)),
         ]
         return "\n".join(f"{name:>12}{':' if name else ' '} {text}" for name, text in rows)
 
     __str__ = __repr__
 
+    def _repr_html_(self) -> str | None:
+        from .html import result_html
+
+        return result_html(self) if "history" in self else None
+
     def __dir__(self) -> list[str]:
-        return sorted({*self.keys(), "plot"})
+        return sorted({*self.keys(), "importance", "plot"})
 
 
 def _params_rows(params: Any) -> list[tuple[str, str]]:

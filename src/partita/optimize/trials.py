@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,14 @@ import numpy.typing as npt
 from partita._state import LARGEST, Saved, State
 from partita._types import FloatArray, IntArray
 from partita.space import Space
+
+from .tables import as_arrow, as_dataframe, columns_of
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+    from pyarrow import Table
+
+    from .importance import Importance
 
 PENDING: Final = 0
 FINISHED: Final = 1
@@ -177,6 +185,26 @@ class Record(NamedTuple):
     state: str
     std: float | None = None
 
+    def __eq__(self, other: object) -> bool:
+        """Whether another record, or a tuple, holds the same; arrays are compared as a whole."""
+        if not isinstance(other, tuple) or len(other) != len(self):
+            return NotImplemented
+        return self._replace(params=None)[:] == (other[0], None, *other[2:]) and _same(
+            self.params, other[1]
+        )
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((self.number, self.value, self.state, self.std))
+
+
+def _same(params: Any, others: Any) -> bool:
+    if isinstance(params, np.ndarray) or isinstance(others, np.ndarray):
+        return np.array_equal(params, others)
+    return bool(params == others)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trials(Sequence[Record]):
@@ -184,6 +212,7 @@ class Trials(Sequence[Record]):
 
     `trials[0]`, `trials[-1]` and a loop over `trials` give a `Record` (number, params, value,
     state, std); `trials[10:20]` is another table, whose indices start from 0 again.
+    `to_dataframe()` and `to_arrow()` give the same to pandas and Arrow.
 
     Attributes
     ----------
@@ -255,6 +284,33 @@ class Trials(Sequence[Record]):
         """The trials that are neither told nor cancelled."""
         return self._rows(self.codes == PENDING)
 
+    def to_dataframe(self) -> DataFrame:
+        """A pandas data frame: a row a trial, with number, state, value, std and each parameter.
+
+        There is no std if none is known. A parameter that a trial does not have is empty there.
+        Needs pandas: `pip install 'partita[tables]'`.
+        """
+        return as_dataframe(columns_of(self))
+
+    def to_arrow(self) -> Table:
+        """An Arrow table with the columns of `to_dataframe`.
+
+        Choices that are not all of one type of Arrow's are words. Needs pyarrow:
+        `pip install 'partita[tables]'`.
+        """
+        return as_arrow(columns_of(self))
+
+    def importance(self) -> list[Importance]:
+        """How much each parameter matters to the value, the most important first.
+
+        Sobol's indices of a Gaussian process that is fitted to the values: shares of the variance
+        over the whole space, with intervals over functions drawn from its posterior. Each entry
+        has `name`, `total`, `lower`, `upper`, `first`, `first_lower` and `first_upper`.
+        """
+        from .importance import importance_of
+
+        return importance_of(self)
+
     def _rows(self, which: slice | npt.NDArray[np.bool_]) -> Trials:
         return Trials(
             self.space,
@@ -264,6 +320,11 @@ class Trials(Sequence[Record]):
             self.codes[which],
             self.stds[which],
         )
+
+    def _repr_html_(self) -> str:
+        from .html import trials_html
+
+        return trials_html(self)
 
     def __repr__(self) -> str:
         counts = np.bincount(self.codes, minlength=3).tolist()

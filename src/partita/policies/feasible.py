@@ -185,6 +185,7 @@ def _inward(rows: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArra
 
 def unique(rows: FloatArray) -> FloatArray:
     """Each row once, in their order."""
-    seen = dict.fromkeys(row.tobytes() for row in rows)
     width = rows.shape[1]
+    size, whole = width * rows.itemsize, rows.tobytes()  # slices of bytes are quicker than rows
+    seen = dict.fromkeys([whole[i : i + size] for i in range(0, len(whole), size)])
     return np.frombuffer(b"".join(seen), dtype=np.float64).reshape(-1, width).copy()

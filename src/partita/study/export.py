@@ -10,11 +10,9 @@ from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-
 from partita._optional import require
-from partita._types import FloatArray
 from partita.errors import InvalidInput
+from partita.optimize.tables import Columns, as_arrow, columns_of
 
 from .events import BEGINNINGS, ENDINGS, Kind
 
@@ -28,41 +26,21 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 SUFFIXES = (".csv", ".parquet")
 
 
-def columns(study: Study) -> dict[str, list[Any]]:
-    """The trials as columns: number, state, value, std, asked, ended, and the parameters.
+def columns(study: Study) -> Columns:
+    """The trials, a column each: number, state, value, std, asked, ended, and the parameters.
 
-    Times are in UTC. The column std, the standard deviation of a value's noise, is left out if it
-    is unknown for all values. A parameter with the name of one of the first six columns gets the
-    prefix `param_`. The entries of an array are x0, x1, … A parameter that is not active in a trial
-    is None there.
+    Times are of UTC; for the rest see `partita.optimize.tables.columns_of`.
     """
     trials, expired = study.trials, set(study.expired)
     numbers = trials.numbers.tolist()
-    states = ["expired" if n in expired else s for n, s in zip(numbers, trials.states, strict=True)]
-    table: dict[str, list[Any]] = {
-        "number": numbers,
-        "state": states,
-        "value": _known(trials.values),
-        "std": _known(trials.stds),
+    times = {
         "asked": _times(study, BEGINNINGS, numbers),
         "ended": _times(study, ENDINGS, numbers),
     }
-    params = trials.params
-    if study.space.names is not None:
-        for name in dict.fromkeys(study.space.names):
-            key = f"param_{name}" if name in table else name
-            table[key] = [row.get(name) for row in params]
-    else:
-        for i, column in enumerate(params.T.tolist()):
-            table[f"x{i}"] = column
-    if np.isnan(trials.stds).all():
-        del table["std"]
+    table = columns_of(trials, times)
+    pairs = zip(numbers, trials.states, strict=True)
+    table["state"] = ["expired" if n in expired else state for n, state in pairs]
     return table
-
-
-def _known(numbers: FloatArray) -> list[float | None]:
-    """Numbers (n,), with None for NaN."""
-    return [None if np.isnan(number) else number for number in numbers.tolist()]
 
 
 def _times(study: Study, kinds: Sequence[Kind], numbers: list[int]) -> list[datetime | None]:
@@ -82,9 +60,8 @@ def export(study: Study, path: str | PathLike[str]) -> None:
         with target.open("w", newline="", encoding="utf-8") as file:
             write_csv(study, file)
         return
-    arrow, parquet = require("pyarrow"), require("pyarrow.parquet")
-    table = {name: _typed(column) for name, column in columns(study).items()}
-    parquet.write_table(arrow.table(table), target)
+    parquet = require("pyarrow.parquet")
+    parquet.write_table(as_arrow(columns(study)), target)
 
 
 def write_csv(study: Study, file: IO[str]) -> None:
@@ -118,13 +95,3 @@ def _cell(value: Any) -> Any:
     if isinstance(value, str) and value[:1] in _FORMULAS and not _NUMBER.fullmatch(value):
         return f"'{value}"
     return value
-
-
-def _typed(column: list[Any]) -> list[Any]:
-    """A column of a single type: strings if the choices have several types."""
-    kinds = {type(v) for v in column if v is not None}
-    return column if len(kinds) <= 1 or kinds == {int, float} else list(map(_word, column))
-
-
-def _word(value: Any) -> str | None:
-    return None if value is None else str(value)

@@ -123,6 +123,21 @@ class Settings:
             )
         return None
 
+    def check_same(self, given: Mapping[str, Any], path: object) -> None:
+        """Refuse settings that differ, or that lack what cannot be stored; `path` is the study's.
+
+        What is None is not given.
+        """
+        lines = self.differences(given)
+        if lines:
+            raise InvalidInput(
+                f"{path} is a study with other settings: {'; '.join(lines)}. Leave them out to "
+                "continue it, or give another file"
+            )
+        missing = self.missing(given["feasible"], given["policy"])
+        if missing is not None:
+            raise InvalidInput(f"{path} cannot be opened: {missing}")
+
     # -- as text -------------------------------------------------------------------------------
 
     def to_meta(self) -> dict[str, str]:

@@ -8,15 +8,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from partita._checks import as_number, check_choice
+from partita._checks import NotGiven, as_number, check_choice, seed_or_drawn
 from partita._types import FloatArray, Prediction
 from partita.errors import InvalidInput
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
+from partita.optimize.logs import log_added, log_begun, log_cancelled, log_told
 from partita.optimize.optimizer import Optimizer, Suggestion, Trial
 from partita.optimize.result import Checkpoint
 from partita.optimize.trials import Trials
@@ -80,7 +80,7 @@ class Study:
         space: Any = None,
         *,
         direction: Literal["minimize", "maximize"] | None = None,
-        seed: int | None = None,
+        seed: int | NotGiven | None = NotGiven.NOT_GIVEN,
         n_evals: int | None = None,
         norm_bound: float | None = None,
         noise: Noise | None = None,
@@ -104,6 +104,7 @@ class Study:
             arguments that are left out keep their stored values. Those given must equal the stored
             ones, or an error lists the differences; only `n_evals` may change. `feasible`, or a
             policy other than a built-in one by name, is not stored and must be given again.
+            A seed of None draws one when a study is created: `study.seed` has it.
         expire_after
             Seconds after which a pending trial is cancelled, at the next use of the study. Its
             value is still accepted if it comes later. By default trials never expire.
@@ -125,7 +126,7 @@ class Study:
         given = {
             "space": space,
             "direction": direction,
-            "seed": seed,
+            "seed": None if isinstance(seed, NotGiven) else seed,
             "n_evals": n_evals,
             **Assumptions(kernel, norm_bound, noise, delta).keywords(),
             "policy": policy,
@@ -136,7 +137,8 @@ class Study:
         begun = False
         with store.lock:  # no other thread forks while the file is open
             if space is not None:
-                wanted = Settings.of(given)
+                drawn = {"seed": seed_or_drawn(None)} if seed is None else {}
+                wanted = Settings.of({**given, **drawn})
                 if store.is_new():
                     wanted.build(feasible, policy)  # refuse unusable settings before storing them
                     begun = store.create(wanted.to_meta())
@@ -145,14 +147,14 @@ class Study:
                     f"{store.path} is already a study: open it, or give another name"
                 )
             settings = Settings.from_meta(store.meta(), store.path)
-        _check_same(settings, given, store.path)
+        settings.check_same(given, store.path)
         return cls(Replica(store, settings, feasible, policy))
 
     def check(self, space: Any = None, **settings: Any) -> None:
         """Raise an error if a space, or settings of `open`, differ from those of the study."""
         given = {name: value for name, value in settings.items() if value is not None}
         functions = {"feasible": self._replica.feasible, "policy": self._replica.policy}
-        _check_same(self.settings, {**functions, "space": space, **given}, self.path)
+        self.settings.check_same({**functions, "space": space, **given}, self.path)
 
     # -- asking and telling --------------------------------------------------------------------
 
@@ -170,7 +172,9 @@ class Study:
             change.log(begun.event)
             return begun.trial
 
-        return self._changed(next_trial)
+        trial = self._changed(next_trial)
+        log_begun(trial.number, trial.params)
+        return trial
 
     def expect(self, params: Any) -> Trial:
         """A new trial at parameters that you chose and are evaluating."""
@@ -182,7 +186,9 @@ class Study:
             change.log(begun.event)
             return begun.trial
 
-        return self._changed(expected)
+        trial = self._changed(expected)
+        log_begun(trial.number, trial.params, "expected")
+        return trial
 
     def tell(self, trial: Trial | int, value: Any, std: float | None = None) -> None:
         """Report the value of a trial, pending or expired: the trial itself, or its number.
@@ -190,26 +196,29 @@ class Study:
         `std` is the standard deviation of this value's noise, if it is known; 0 means exact.
         """
 
-        def told(change: Change) -> None:
+        def told(change: Change) -> tuple[int, Observation]:
             state = change.state
             number = state.optimizer.number_of(trial, "tell", also=state.expired)
             seen = Observation(as_value(value), state.optimizer.std_of(std, "tell"))
             change.begin()
             change.log(state.tell(number, seen, time.time()))
+            return number, seen
 
-        self._changed(told)
+        number, seen = self._changed(told)
+        log_told(number, *seen)
 
     def cancel(self, trial: Trial | int) -> None:
         """Cancel a trial whose evaluation failed or was abandoned. An expired one stays expired."""
 
-        def cancelled(change: Change) -> None:
+        def cancelled(change: Change) -> int:
             state = change.state
             number = state.optimizer.number_of(trial, "cancel", also=state.expired)
             if number not in state.expired:
                 change.begin()
                 change.log(state.cancel(number, time.time()))
+            return number
 
-        self._changed(cancelled)
+        log_cancelled(self._changed(cancelled))
 
     def add(self, params: Any, value: Any, std: float | None = None) -> int:
         """Report a value known from elsewhere, and return the number of its new trial.
@@ -217,16 +226,18 @@ class Study:
         `std` is as for `tell`.
         """
 
-        def added(change: Change) -> int:
+        def added(change: Change) -> tuple[int, Observation]:
             optimizer = change.state.optimizer
             seen = Observation(as_value(value), optimizer.std_of(std, "add"))
             unit = optimizer.point_of(params, "add")
             change.begin()
             begun = change.state.add(unit, seen, time.time())
             change.log(begun.event)
-            return begun.trial.number
+            return begun.trial.number, seen
 
-        return self._changed(added)
+        number, seen = self._changed(added)
+        log_added(number, params, *seen)
+        return number
 
     def _changed(self, work: Callable[[Change], T]) -> T:
         with self._store.lock:
@@ -286,7 +297,7 @@ class Study:
     # -- answers -------------------------------------------------------------------------------
 
     def recommend(self) -> Suggestion:
-        """The parameters with the best posterior, which need not be those with the best value."""
+        """The best parameters by what is known: see `Optimizer.recommend`."""
         return self._read(Optimizer.recommend)
 
     def certificate(self) -> float:
@@ -333,6 +344,11 @@ class Study:
         return self.settings.direction
 
     @property
+    def seed(self) -> int:
+        """What random choices come from."""
+        return self.settings.seed
+
+    @property
     def guarantee(self) -> str:
         """The kind of guarantee of the bounds, such as "proven" or "calibrated"."""
         return self._read(lambda optimizer: optimizer.guarantee)
@@ -368,6 +384,30 @@ class Study:
         with self._store.lock:
             return dict(self._store.typed(query, ((int,), (float,)), kinds))
 
+    # -- looking -------------------------------------------------------------------------------
+
+    def export(self, path: str | PathLike[str]) -> None:
+        """Write all trials to a file that ends in .csv or .parquet, as `partita export` does.
+
+        Parquet needs pyarrow: `pip install 'partita[tables]'`.
+        """
+        from .export import export
+
+        export(self, path)
+
+    def plot(
+        self,
+        path: str | PathLike[str] | None = None,
+        kind: Literal["run", "importance", "slices", "pairs", "timeline"] = "run",
+    ) -> Any:
+        """A Matplotlib figure of what is known, as `partita show --plot` draws it.
+
+        See `Result.plot`; refused while there are no values.
+        """
+        from .looking import as_result
+
+        return as_result(self).plot(path, kind)
+
     def _read(self, question: Callable[[Optimizer], T]) -> T:
         with self._store.lock:
             return question(self._replica.current().optimizer)
@@ -394,6 +434,11 @@ class Study:
         where = (str(store.file), replica.feasible, replica.policy)
         return _reopened, (*where, store.durability, store.timeout)
 
+    def _repr_html_(self) -> str:
+        from partita.optimize.html import player_html
+
+        return player_html(self, f"Study {self.path}")
+
     def __repr__(self) -> str:
         return f"Study({str(self.path)!r}, direction={self.direction!r})"
 
@@ -409,15 +454,3 @@ def _reopened(
     return Study.open(
         path, feasible=feasible, policy=policy, durability=durability, timeout=timeout
     )
-
-
-def _check_same(settings: Settings, given: dict[str, Any], path: Path) -> None:
-    lines = settings.differences(given)
-    if lines:
-        raise InvalidInput(
-            f"{path} is a study with other settings: {'; '.join(lines)}. Leave them out to "
-            "continue it, or give another file"
-        )
-    missing = settings.missing(given["feasible"], given["policy"])
-    if missing is not None:
-        raise InvalidInput(f"{path} cannot be opened: {missing}")

@@ -20,6 +20,7 @@ from partita.model.domains import Arms, Box, Grid
 from partita.model.kernels import Matern
 from partita.model.mixed import Mixed
 from partita.model.noise import Noise, sub_gaussian_constant
+from partita.model.sobol import sobol
 from partita.partition.cover import Geometry
 from partita.partition.sites import ArmSites, BoxSites
 from partita.policies.base import Policy, check_kernel
@@ -170,12 +171,10 @@ class CalibratedUCB(Policy):
 
     def _first_design(self) -> FloatArray:
         """The first points to evaluate, (n, d) in the unit cube: quasi-random, in the domain."""
-        from scipy.stats import qmc
-
         dim = self.domain.dim
         number = max(4, min(2 * dim + 2, 16))
-        sobol = qmc.Sobol(dim, scramble=True, rng=np.random.default_rng([self.seed, STREAM, 1]))
-        points = sobol.random(2 ** math.ceil(math.log2(number)))[:number]
+        scramble = np.random.default_rng([self.seed, STREAM, 1])
+        points = sobol(dim, 2 ** math.ceil(math.log2(number)), scramble=scramble)[:number]
         random = np.random.default_rng([self.seed, STREAM, 2])
         return self._search.proposals.first(random, points)[:number]
 
