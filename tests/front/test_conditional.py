@@ -135,7 +135,7 @@ def test_finite_branches_are_a_list_for_proven_policies():
     result = pt.minimize(lambda model, **own: value[model](**own), finite, n_evals=80, **told)
     assert result.guarantee == "proven"
     assert result.params["model"] == "a"
-    with pytest.raises(InvalidInput, match="proven bounds need a space that is all continuous"):
+    with pytest.raises(InvalidInput, match="proven bounds need a space that is fully continuous"):
         pt.Optimizer(SPACE, **told)
 
 
