@@ -22,6 +22,7 @@ from partita.integrations.ray.space import from_config, from_space
 from partita.model.kernels import Matern
 from partita.model.noise import Gaussian
 from partita.optimize.optimizer import Optimizer
+from partita.space import Space
 
 SPACE = {"lr": (1e-4, 1e-1, "log"), "depth": (1, 8, "int")}
 
@@ -108,6 +109,27 @@ def test_our_own_kinds_and_rays_may_be_mixed():
         "lr": pytest.approx(1e-2),
         "net": {"width": 16},
     }
+
+
+def test_a_dict_within_a_dict_is_a_nested_configuration_not_branches():
+    made = from_space({"net": {"width": (1, 9, "int"), "depth": {"least": (1, 3, "int")}}})
+    assert made.space.names == ("net/width", "net/depth/least")
+    assert made.space.conditions is None
+
+
+def test_branches_of_a_space_are_kept():
+    branches = {"svm": {"C": (0.1, 10.0)}, "forest": {"opt/trees": (1, 9, "int")}}
+    made = from_space(Space({"model": branches}))
+    for config in ({"model": "svm", "C": 1.0}, {"model": "forest", "opt": {"trees": 3}}):
+        assert made.config(made.params({**config, "constant": 1})) == config
+        unit = made.space.encode(made.params(config))
+        assert made.config(made.space.decode(unit)) == config
+    search = PartitaSearch(Space({"model": branches}), metric="loss", mode="min", seed=5)
+    for i in range(12):
+        config = search.suggest(str(i))
+        assert ("C" in config) == (config["model"] == "svm")
+        search.on_trial_complete(str(i), {"loss": config.get("C", 5.0)})
+    assert search.recommend().params.keys() == {"model", "C"}
 
 
 @pytest.mark.parametrize(

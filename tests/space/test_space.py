@@ -555,7 +555,7 @@ def test_a_newer_form_is_refused():
         Space.from_json('{"format": 99}')
 
 
-@pytest.mark.parametrize("spec", [[0.1, 0.9], [0, 0.5], [np.float64(1), 2]])
+@pytest.mark.parametrize("spec", [[0.1, 0.9], [1, 2], [0, 1], [0, 0.5], [np.float64(1), 2]])
 def test_two_numbers_in_a_list_are_choices_and_it_says_so(spec, caplog):
     space = as_space({"x": spec})
     assert [type(p) for p in space.parameters] == [Categorical]
@@ -563,7 +563,7 @@ def test_two_numbers_in_a_list_are_choices_and_it_says_so(spec, caplog):
     assert "float64" not in caplog.text
 
 
-@pytest.mark.parametrize("spec", [[1, 2], [True, False], [None, 1.5], [0.1, 0.2, 0.3]])
+@pytest.mark.parametrize("spec", [[1, 2, 3], [True, False], [None, 1.5], [0.1, 0.2, 0.3]])
 def test_lists_that_can_only_be_choices_say_nothing(spec, caplog):
     assert [p.choices for p in as_space({"x": spec}).parameters] == [tuple(spec)]
     assert not caplog.text

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from partita._text import bounded, duration, printable_lines
 from partita.errors import EvaluationFailed, InvalidInput
 
-from .params import read_params, read_point
+from .params import names_of, read_params, read_point
 from .program import Program, Template, argument, read_template
 from .shared import (
     FAILED,
@@ -55,13 +55,19 @@ _USAGE = """partita {name} --param NAME:LOW:HIGH [--param ...] --evals N [option
                         -- PROGRAM [ARGUMENT ...]"""
 _EPILOG = """Parameters: NAME:LOW:HIGH a real number, NAME:LOW:HIGH:log the same on a log scale,
 NAME:LOW:HIGH:int a whole number (int:log too), NAME:LOW:HIGH:STEP in steps, NAME:a,b,c choices,
-NAME:bool true or false. In the program's arguments, {NAME} is replaced by the value; write
-{{ and }} for braces. The program is run without a shell. The last number it prints on stdout is its
-value; with --std, the last two are the value and its standard deviation. A non-zero exit code, no
-number or a timeout is a failed evaluation, which is counted and otherwise ignored.
+NAME:bool true or false. KIND=a/NAME:... exists only if the choice KIND, given before it, is a;
+KIND=a,b/NAME:... if it is a or b. In the program's arguments, {NAME} is replaced by the value;
+write {{ and }} for braces. The argument of a parameter that does not exist is left out, and with
+{x} alone the option before it: `--x {x}` and `--x={x}` are the same. The program is run without a
+shell. The last number it prints on stdout is its value; with --std, the last two are the value and
+its standard deviation. A non-zero exit code, no number or a timeout is a failed evaluation, which
+is counted and otherwise ignored.
 
 example: partita minimize --param lr:1e-4:1e-1:log --param depth:1:12:int --evals 500 \\
-           -- ./train.sh --rate={lr} {depth}"""
+           -- ./train.sh --rate={lr} {depth}
+         partita minimize --param model:svm,forest --param model=svm/C:1e-3:1e3:log \\
+           --param model=forest/trees:10:500:int --evals 200 \\
+           -- ./fit.py {model} C={C} trees={trees}"""
 
 
 def add_parser(commands: Any) -> None:
@@ -264,7 +270,9 @@ def _read(options: argparse.Namespace) -> tuple[dict[str, Any], Template]:
             f"{shlex.join(options.stray)}"
         )
     spec = read_params(options.param)
-    template = read_template(options.program, spec)
+    names = names_of(spec)
+    always = [name for name, is_always in names.items() if is_always]
+    template = read_template(options.program, names, always)
     if options.evals is None and options.seconds is None and options.tolerance is None:
         raise InvalidInput(
             "nothing would end the run: give --evals N, --seconds S or --tolerance E, or several."

@@ -70,15 +70,33 @@ class Template:
     arguments: tuple[tuple[Piece, ...], ...]
 
     def fill(self, params: Mapping[str, object]) -> list[str]:
-        """The arguments for one evaluation."""
-        return [
-            "".join(argument(params[text]) if is_name else text for text, is_name in pieces)
-            for pieces in self.arguments
-        ]
+        """The arguments for one evaluation, without those for parameters that are not active.
+
+        With {C} alone goes the option before it, so that `--C {C}` and `--C={C}` are the same.
+        """
+        filled: list[str] = []
+        for i, pieces in enumerate(self.arguments):
+            if all(text in params for text, is_name in pieces if is_name):
+                filled.append(
+                    "".join(argument(params[text]) if is_name else text for text, is_name in pieces)
+                )
+            elif len(pieces) == 1 and _is_option(self.arguments[i - 1]):
+                filled.pop()
+        return filled
 
 
-def read_template(arguments: Sequence[str], names: Collection[str]) -> Template:
-    """The template in `arguments`, with {name} for parameters; each parameter must be used."""
+def _is_option(pieces: tuple[Piece, ...]) -> bool:
+    """Whether an argument is an option such as --C, which a value follows."""
+    return len(pieces) == 1 and not pieces[0].is_name and pieces[0].text.startswith("-")
+
+
+def read_template(
+    arguments: Sequence[str], names: Collection[str], always: Collection[str] | None = None
+) -> Template:
+    """The template in `arguments`, with {name} for parameters; each parameter must be used.
+
+    Those of `always` are always active, all if it is not given.
+    """
     if not arguments:
         raise InvalidInput(
             "no program to run: write it last, after two dashes, such as -- ./train.sh {lr}"
@@ -98,6 +116,13 @@ def read_template(arguments: Sequence[str], names: Collection[str]) -> Template:
             "leave the parameter out."
         )
     program = template.arguments[0]
+    if not all(
+        text in (names if always is None else always) for text, is_name in program if is_name
+    ):
+        raise InvalidInput(
+            f"{arguments[0]}: the program itself cannot depend on a parameter that is not always "
+            "there. Begin with one that is the same for all, such as env"
+        )
     if not any(is_name for _, is_name in program):
         _check_program("".join(text for text, _ in program))
     return template

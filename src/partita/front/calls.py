@@ -51,8 +51,8 @@ def maximize(
         value's noise: 0 means exact, None means unknown.
     space
         A list of (low, high) pairs, or a dict of named parameters. A parameter is a range
-        `(low, high)`, optionally with "log", "int" or a step, a list of choices, or `bool`. See
-        `partita.space.as_space`.
+        `(low, high)`, optionally with "log", "int" or a step, a list of choices, `bool`, or a dict
+        of branches for a choice with parameters of its own. See `partita.space.as_space`.
     n_evals
         Stop after this many evaluations that gave a value. At least one of `n_evals`,
         `max_seconds`, `tolerance` and `callback` must be given.
@@ -201,8 +201,8 @@ def minimize(
         value's noise: 0 means exact, None means unknown.
     space
         A list of (low, high) pairs, or a dict of named parameters. A parameter is a range
-        `(low, high)`, optionally with "log", "int" or a step, a list of choices, or `bool`. See
-        `partita.space.as_space`.
+        `(low, high)`, optionally with "log", "int" or a step, a list of choices, `bool`, or a dict
+        of branches for a choice with parameters of its own. See `partita.space.as_space`.
     n_evals
         Stop after this many evaluations that gave a value. At least one of `n_evals`,
         `max_seconds`, `tolerance` and `callback` must be given.

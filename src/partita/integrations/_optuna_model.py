@@ -19,7 +19,7 @@ from partita.optimize.making import check_maker
 from partita.optimize.optimizer import Optimizer, Suggestion, Trial
 from partita.space import Space
 
-from ._optuna_space import PROPOSAL, SearchSpace, Translation
+from ._optuna_space import PROPOSAL, Rules, SearchSpace, Translation
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -72,6 +72,8 @@ class Model:
     ----------
     search_space
         Distributions that Partita supports.
+    rules
+        When the objective asks for a parameter that not all trials have.
     direction, seed, settings
         As `Optimizer` takes them.
     pruned
@@ -83,6 +85,7 @@ class Model:
     def __init__(
         self,
         search_space: SearchSpace,
+        rules: Rules,
         *,
         direction: Any,
         seed: int,
@@ -90,7 +93,7 @@ class Model:
         pruned: bool,
         std_attr: str | None = None,
     ) -> None:
-        self.translation = Translation(search_space)
+        self.translation = Translation(search_space, rules)
         self.optimizer = settings.optimizer(self.translation.space, direction, seed)
         self._counts = {TrialState.COMPLETE, TrialState.PRUNED} if pruned else {TrialState.COMPLETE}
         self._pending: dict[int, _Pending] = {}

@@ -27,6 +27,7 @@ except ImportError as error:
         f"Optuna is needed for this ({error}): pip install 'partita[optuna]'"
     ) from error
 
+from ._optuna_conditions import Structure
 from ._optuna_model import Model, Settings
 from ._optuna_space import (
     PROPOSAL,
@@ -34,6 +35,7 @@ from ._optuna_space import (
     Translation,
     check_search_space,
     completed,
+    parameter_of,
     playable,
 )
 from ._optuna_trials import Ended, TrialReader
@@ -45,8 +47,10 @@ _LOGGER = logging.getLogger(__name__)
 class PartitaSampler(BaseSampler):  # type: ignore[misc]
     """An Optuna sampler that uses a Partita policy, for noisy objectives.
 
-    It supports float, log, integer, stepped and categorical parameters, and one objective.
-    Parameters outside the search space are sampled independently, as by Optuna's own samplers.
+    It supports float, log, integer, stepped and categorical parameters, and one objective. For
+    parameters that not every trial asks for, it learns when they are active: under
+    `if kind == "svm"` or `for i in range(n_layers)`, say. A parameter that is new, or outside the
+    search space, is sampled independently, as by Optuna's own samplers.
 
     Several workers may share a study through any of Optuna's storages. Each has its own model,
     which it updates before each trial by reading new and unfinished trials, never all of them. A
@@ -63,7 +67,7 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
     Parameters
     ----------
     search_space : dict of distributions, optional
-        What to optimise. By default the parameters that all trials so far have in common.
+        What to optimise. By default all parameters of the trials so far.
     seed : int, optional
         The same seed gives the same trials, for one worker. By default each sampler is different.
     n_evals, norm_bound, noise, kernel, delta, policy
@@ -127,15 +131,15 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         """Forget all trials, so that they are read again."""
         self._reader: TrialReader | None = None
         self._model: Model | None = None
-        #: The distributions that all trials have in common so far, and the supported ones.
-        self._common: SearchSpace | None = None
+        #: The parameters of the trials so far, and the supported ones.
+        self._structure = Structure()
         self._inferred: SearchSpace = {}
         self._read_for: int | None = None
 
     # -- what Optuna calls ----------------------------------------------------------------------
 
     def infer_relative_search_space(self, study: Any, trial: Any) -> SearchSpace:
-        """The given search space, or the parameters that all finished trials have in common."""
+        """The given search space, or the parameters of all finished trials."""
         _check_single(study)
         if self._given is not None:
             return dict(self._given)
@@ -170,19 +174,28 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         sampler = self._independent or self._random
         if sampler is None:
             self._random = sampler = RandomSampler(seed=self._seed_from(trial.number))
-        if self._warn and self._model is not None and param_name not in self._warned:
+        silent = not self._warn or self._model is None or param_name in self._warned
+        if not silent and not self._will_play(param_name, param_distribution):
             self._warned.add(param_name)
-            if param_name not in self._model.translation.search_space:
-                _LOGGER.warning(
-                    "Parameter %r of trial %d is not in every trial, or its range changes, or is "
-                    "larger than Partita supports (64 choices, integers up to 2**53): it is "
-                    "sampled independently, by %s. Give PartitaSampler a search_space, or "
-                    "warn_independent_sampling=False if this is intended.",
-                    param_name,
-                    trial.number,
-                    sampler,
-                )
+            _LOGGER.warning(
+                "Parameter %r of trial %d is not in the given search_space, or its range changes, "
+                "or is larger than Partita supports (64 choices, integers up to 2**53): it is "
+                "sampled independently, by %s. Give PartitaSampler a search_space that has it, or "
+                "warn_independent_sampling=False if this is intended.",
+                param_name,
+                trial.number,
+                sampler,
+            )
         return sampler.sample_independent(study, trial, param_name, param_distribution)
+
+    def _will_play(self, name: str, distribution: Any) -> bool:
+        """Whether a parameter is in the search space, or will be once its trial has ended."""
+        if self._given is not None:
+            return name in self._given
+        same = self._structure.distributions.get(name, distribution) == distribution
+        if not same or name in self._structure.changing:
+            return False
+        return distribution.single() or parameter_of(distribution) is not None
 
     def after_trial(
         self, study: Any, trial: Any, state: TrialState, values: Sequence[float] | None
@@ -241,8 +254,8 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         space = self._inferred if self._given is None else self._given
         if not space:
             raise InvalidInput(
-                "the study has no parameters that vary and that all its finished trials share: run "
-                "some trials, or give the sampler a search_space"
+                "the study has no finished trials with parameters that vary: run some trials, or "
+                "give the sampler a search_space"
             )
 
         def asked() -> T:
@@ -297,6 +310,7 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
     def _new_model(self, study: Any, number: int, search_space: SearchSpace) -> Model:
         return Model(
             search_space,
+            self._structure.rules(search_space),
             direction=study.direction.name.lower(),
             seed=self._seed_from(number),
             settings=self._settings,
@@ -305,7 +319,12 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         )
 
     def _plays(self, search_space: SearchSpace) -> bool:
-        return self._model is not None and self._model.translation.search_space == search_space
+        """Whether the model is one of this search space, with the rules that are known now."""
+        return (
+            self._model is not None
+            and self._model.translation.search_space == search_space
+            and self._model.translation.rules == self._structure.rules(search_space)
+        )
 
     def _is_of(self, study: Any) -> bool:
         reader = self._reader
@@ -327,29 +346,15 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
             self._pruned and trial.state == TrialState.PRUNED
         ):
             _check_unconstrained(trial)
-            self._narrow(trial.distributions)
+            if self._structure.observe(trial.params, trial.distributions):
+                self._inferred = playable(self._structure.steady)
         if self._model is not None:
             self._model.take(trial)
-
-    def _narrow(self, distributions: SearchSpace) -> None:
-        """Reduce the common distributions to those that a finished trial also has."""
-        if self._common is None:
-            self._common = dict(distributions)
-        else:
-            common = {
-                name: distribution
-                for name, distribution in self._common.items()
-                if distributions.get(name) == distribution
-            }
-            if len(common) == len(self._common):
-                return
-            self._common = common
-        self._inferred = playable(self._common)
 
     def __getstate__(self) -> dict[str, Any]:
         """Only the settings: a copy reads the study's trials, and has its own model."""
         learned = {"_lock", "_process", "_random", "_reader", "_model"}
-        learned |= {"_common", "_inferred", "_read_for"}
+        learned |= {"_structure", "_inferred", "_read_for"}
         return {name: value for name, value in self.__dict__.items() if name not in learned}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from partita.figures.data import Axis, Band
 from partita.figures.style import Limits, evenly
 from partita.policies import optional
 from partita.space import Categorical, Float, Integer, Space, Stepped
-from partita.space.specs import Parameter
+from partita.space.conditions import Parameter
 
 if TYPE_CHECKING:
     from .result import Result
@@ -32,9 +32,11 @@ class Dimension:
     """A parameter that varies: its values, and their positions on an axis.
 
     `key` is the parameter's name, or its index in the array; `values` are some or all of its
-    values, in order.
+    values, in order; `number` is its index among the parameters of the space.
     """
 
+    space: Space
+    number: int
     name: str
     key: str | int
     parameter: Parameter
@@ -63,10 +65,13 @@ class Dimension:
         return float(value)
 
     def place_in(self, params: Any) -> float:
-        """Where parameters are drawn; NaN if they do not have this one."""
-        if isinstance(params, dict) and self.key not in params:
-            return math.nan
-        return self.place(params[self.key])
+        """Where parameters are drawn; NaN if they do not have this one.
+
+        In another branch the name may stand for another parameter.
+        """
+        return (
+            self.place(params[self.key]) if _active(self.space, params)[self.number] else math.nan
+        )
 
     def places(self, values: Sequence[Any]) -> FloatArray:
         """Where values are drawn, (n,)."""
@@ -81,8 +86,13 @@ class Dimension:
             return float(np.exp((1 - coordinate) * np.log(p.low) + coordinate * np.log(p.high)))
         return float(p.low + coordinate * (p.high - p.low))
 
-    def put(self, params: Any, value: Any) -> Any:
-        """A copy of the parameters with another value of this one."""
+    def put(self, params: Any, value: Any, others: Sequence[Any] = ()) -> Any:
+        """A copy of the parameters with another value of this one.
+
+        Parameters that this makes active are as in the first of `others` that has them.
+        """
+        if self.space.conditions is not None:
+            return self.space.conditions.changed(params, self.name, value, others)
         changed = params.copy()
         changed[self.key] = value
         return changed
@@ -92,11 +102,19 @@ def dimensions_of(space: Space, params: Any = None) -> list[Dimension]:
     """The parameters of a space that vary; of those, the ones that `params` has, if given."""
     names = space.names or [f"x[{i}]" for i in range(len(space.parameters))]
     keys: Sequence[str | int] = space.names or range(len(names))
+    active = [True] * len(names) if params is None else _active(space, params)
     return [
-        Dimension(name, key, parameter, _values(parameter))
-        for name, key, parameter in zip(names, keys, space.parameters, strict=True)
-        if parameter.width and not (isinstance(params, dict) and key not in params)
+        Dimension(space, i, name, key, parameter, _values(parameter))
+        for i, (name, key, parameter) in enumerate(zip(names, keys, space.parameters, strict=True))
+        if parameter.width and active[i]
     ]
+
+
+def _active(space: Space, params: Any) -> list[bool]:
+    """Which parameters are active."""
+    if space.conditions is None:
+        return [True] * len(space.parameters)
+    return list(map(bool, space.conditions.active_in(params)))
 
 
 def _values(parameter: Parameter) -> list[Any]:

@@ -79,18 +79,20 @@ def curves_of(result: Result, dimensions: Sequence[Dimension]) -> tuple[Curve, .
     dots = places_of(params, dimensions)
     failed = places_of(result.history.failed_params, dimensions)
     edges: list[float] = []
-    if len(dimensions) == 1:
+    if len(dimensions) == 1 and dimensions[0].space.conditions is None:
         ends = sorted({float(corner[0]) for cell in _cells(result) for corner in cell})
         edges = [dimensions[0].place_of(end) for end in ends[1:-1]]
+    best = np.argsort(values if result.direction == "minimize" else -values, kind="stable")
+    others = [params[i] for i in best]
     return tuple(
         Curve(
             axis=d.axis,
             at=d.places(d.values),
-            band=predicted(result, [d.put(result.params, value) for value in d.values]),
+            band=predicted(result, [d.put(result.params, value, others) for value in d.values]),
             separate=d.separate,
             answer=Place(d.place(result.params[d.key]), result.fun),
-            dots=np.stack([dots[:, i], values], axis=1),
-            failed=failed[:, i],
+            dots=np.stack([dots[:, i], values], axis=1)[~np.isnan(dots[:, i])],
+            failed=failed[~np.isnan(failed[:, i]), i],
             edges=edges,
         )
         for i, d in enumerate(dimensions)

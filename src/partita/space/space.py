@@ -22,8 +22,9 @@ from partita.errors import InvalidInput
 from partita.model.domains import Arms, Grid
 
 from .choices import Categorical
+from .conditions import Condition, Conditions, Parameter
 from .parameters import Float
-from .specs import Parameter, Parts, as_parts
+from .specs import Parts, as_parts
 
 #: The arguments of a function: keywords, or an array.
 Params = dict[str, Any] | FloatArray
@@ -45,6 +46,9 @@ class Space:
         Names of the parameters, or None if the function takes an array.
     parameters
         A `Float`, `Integer`, `Stepped` or `Categorical` for each name or array entry.
+    conditions
+        When each parameter is active, if some depend on others, else None. Then several may have
+        one name, of which one at most is active.
     arms
         The finite domain that the space was made from, or None.
     dim
@@ -55,6 +59,7 @@ class Space:
 
     names: tuple[str, ...] | None
     parameters: tuple[Parameter, ...]
+    conditions: Conditions | None
     arms: Grid | Arms | None
     dim: int
     constraint: Callable[..., Any] | None
@@ -74,7 +79,10 @@ class Space:
                 "one to optimise, and returns True or False"
             )
         self._parts, self.constraint = parts, constraint
-        self.names, self.parameters, self.arms = parts
+        self.names, self.parameters, self.arms, conditions = parts
+        self.conditions = None
+        if conditions and self.names is not None:
+            self.conditions = Conditions(self.names, self.parameters, conditions)
         ends = np.cumsum([0, *(p.width for p in self.parameters)]).tolist()
         self._slices = list(zip(self.parameters, ends[:-1], ends[1:], strict=True))
         self.dim = ends[-1] if self.arms is None else self.arms.dim
@@ -98,6 +106,8 @@ class Space:
         """The number of points, ignoring the constraint; None if it is infinite."""
         if self.arms is not None:
             return self.arms.size
+        if self.conditions is not None:
+            return self.conditions.size
         sizes = [parameter.size for parameter in self.parameters]
         return None if None in sizes else math.prod(sizes)  # type: ignore[arg-type]
 
@@ -111,12 +121,15 @@ class Space:
         if self.arms is not None:
             return zlib.crc32(np.ascontiguousarray(self.arms.points).data)
         ranges = [p.size if isinstance(p, Categorical) else p.spec() for p in self.parameters]
-        return zlib.crc32(repr((self.names, ranges)).encode())
+        conditional = (self._parts.conditions,) if self.conditions is not None else ()
+        return zlib.crc32(repr((self.names, ranges, *conditional)).encode())
 
     # -- points --------------------------------------------------------------------------------
 
     def decode(self, unit: FloatArray) -> Any:
-        """The parameters at a point (D,) of the unit cube: a dict, or an array."""
+        """The parameters at a point (D,) of the unit cube: a dict of active ones, or an array."""
+        if self.conditions is not None:
+            return self.conditions.decode(unit)
         if self.names is None:
             if self.arms is not None:
                 return np.array(self.arms.points[self._numbers(unit[None, :])[0]])
@@ -134,8 +147,11 @@ class Space:
             return self._encode_array(params)
         if not isinstance(params, Mapping):
             raise InvalidInput(
-                f"{params!r}: give a dict with a value for each of {', '.join(self.names)}"
+                f"{params!r}: give a dict with a value for each of "
+                f"{', '.join(dict.fromkeys(self.names))}"
             )
+        if self.conditions is not None:
+            return self.conditions.encode(params)
         wrong = [repr(name) for name in params if name not in self.names]
         missing = [name for name in self.names if name not in params]
         if wrong or missing:
@@ -178,6 +194,8 @@ class Space:
         for parameter, start, end in self._slices:
             if end > start:
                 moved[:, start:end] = getattr(parameter, how)(units[:, start:end])
+        if self.conditions is not None:
+            moved = self.conditions.settled(moved)
         return moved + 0.0
 
     def stir(self, random: np.random.Generator, units: FloatArray, scale: FloatArray) -> FloatArray:
@@ -186,6 +204,8 @@ class Space:
         Numbers move by about `scale` (k, D), choices to another choice. At least one parameter of
         each point changes.
         """
+        if self.conditions is not None:
+            return self.conditions.stir(random, units, scale)
         varying = [entry for entry in self._slices if entry[2] > entry[1]]
         k, n = len(units), len(varying)
         moved = random.random((k, n)) < np.maximum(1 / n, random.random(k))[:, None]
@@ -233,6 +253,8 @@ class Space:
         """All points of a finite space, (size, D), ignoring the constraint."""
         if self.arms is not None:
             return np.array(self.played.points)
+        if self.conditions is not None:
+            return self.conditions.grid()
         sides = [parameter.grid() for parameter in self.parameters]
         which = np.indices([len(side) for side in sides]).reshape(len(sides), -1)
         return np.concatenate([s[i] for s, i in zip(sides, which, strict=True)], axis=1)
@@ -254,7 +276,7 @@ class Space:
         except Exception as error:
             raise InvalidInput(
                 f"feasible failed at {params!r} ({type(error).__name__}: {message_of(error)}). It "
-                f"is called {_called(self.names)}, and must return True or False"
+                f"is called {self._called}, and must return True or False"
             ) from error
         if isinstance(answer, np.ndarray | np.generic) and answer.size == 1:
             answer = answer.item()
@@ -275,10 +297,26 @@ class Space:
             names = self.names or [f"x[{i}]" for i in range(len(self.parameters))]
             wide = max(map(len, names))
             pairs = zip(names, self.parameters, strict=True)
-            lines = [f"{name:<{wide}}  {parameter.describe()}" for name, parameter in pairs]
+            lines = [
+                f"{name:<{wide}}  {parameter.describe()}{self._when(i)}"
+                for i, (name, parameter) in enumerate(pairs)
+            ]
         if self.constraint is not None:
             lines.append(f"where {_name(self.constraint)} returns True")
         return "\n".join(lines)
+
+    def _when(self, i: int) -> str:
+        """When a parameter is active, to stand after its range; nothing if always."""
+        when = "" if self.conditions is None else self.conditions.when(i)
+        return f" ({when})" if when else ""
+
+    @property
+    def _called(self) -> str:
+        """How functions are called."""
+        if self.names is None:
+            return "with an array"
+        those = "those active of " if self.conditions is not None else ""
+        return f"with keywords {those}{', '.join(dict.fromkeys(self.names))}"
 
     def to_json(self) -> str:
         """The space as JSON text for `Space.from_json`, without the constraint.
@@ -311,7 +349,10 @@ class Space:
             inside = repr([(p.low, p.high) for p in self.parameters if isinstance(p, Float)])
         else:
             pairs = zip(self.names, self.parameters, strict=True)
-            inside = ", ".join(f"{name}: {parameter.describe()}" for name, parameter in pairs)
+            inside = ", ".join(
+                f"{name}: {parameter.describe()}{self._when(i)}"
+                for i, (name, parameter) in enumerate(pairs)
+            )
             inside = f"{{{inside}}}"
         where = "" if self.constraint is None else f", feasible={_name(self.constraint)}"
         return f"Space({inside}{where})"
@@ -328,7 +369,8 @@ class Space:
                     f"feasible={_name(self.constraint)} cannot be pickled ({error}): define it at "
                     "the top level of a module, not as a lambda or a nested function"
                 ) from error
-        return space_of, (self.names, self.parameters, self.constraint, self.arms)
+        names, parameters, arms, conditions = self._parts
+        return space_of, (names, parameters, self.constraint, arms, conditions)
 
 
 def space_of(
@@ -336,10 +378,11 @@ def space_of(
     parameters: tuple[Parameter, ...],
     constraint: Callable[..., Any] | None = None,
     arms: Grid | Arms | None = None,
+    conditions: tuple[tuple[Condition, ...], ...] = (),
 ) -> Space:
     """A space made of parameters, or of arms."""
     space = object.__new__(Space)
-    space._set(Parts(names, parameters, arms), constraint)
+    space._set(Parts(names, parameters, arms, conditions), constraint)
     return space
 
 
@@ -354,18 +397,15 @@ def as_space(spec: Any, feasible: Callable[..., Any] | None = None) -> Space:
         - a list of (low, high) pairs, or `scipy.optimize.Bounds`: the function takes an array;
         - a dict of names: the function takes keywords. Each value is `(low, high)`,
           `(low, high, "log")`, `(low, high, "int")`, `(low, high, "int", "log")`,
-          `(low, high, step)`, `(low, high, step, "int")`, a `range`, a *list* of choices, or
-          `bool`;
+          `(low, high, step)`, `(low, high, step, "int")`, a `range`, a *list* of choices, `bool`,
+          or a dict of branches. A branch is a dict of the parameters that exist with that choice
+          alone: `{"svm": {"C": (0.1, 10)}, "forest": {}}`;
         - a `Box`, `Grid` or `Arms`;
         - a `Space`.
     feasible
         Takes the same arguments as the function, and returns True where it may be evaluated.
     """
     return spec if isinstance(spec, Space) and feasible is None else Space(spec, feasible)
-
-
-def _called(names: tuple[str, ...] | None) -> str:
-    return "with an array" if names is None else f"with keywords {', '.join(names)}"
 
 
 def _name(function: Callable[..., Any]) -> str:

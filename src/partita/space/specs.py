@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,11 +14,11 @@ from partita._text import HIDDEN
 from partita.errors import InvalidInput
 from partita.model.domains import Arms, Box, Grid
 
+from .branches import Flat, read_nodes
 from .choices import Categorical
+from .conditions import Condition, Parameter
 from .decimals import plain
 from .parameters import Float, Integer, Stepped
-
-Parameter: TypeAlias = Float | Integer | Stepped | Categorical
 
 #: The largest number of characters in the name of a parameter.
 LONGEST_NAME = 200
@@ -34,6 +34,8 @@ class Parts(NamedTuple):
     names: tuple[str, ...] | None
     parameters: tuple[Parameter, ...]
     arms: Grid | Arms | None = None
+    #: When each parameter is active: see `Conditions`; none at all if all always are.
+    conditions: tuple[tuple[Condition, ...], ...] = ()
 
 
 def as_parts(spec: Any) -> Parts:
@@ -50,9 +52,9 @@ def as_parts(spec: Any) -> Parts:
 def _from_mapping(spec: Mapping[Any, Any]) -> Parts:
     if not spec:
         raise InvalidInput("the space is empty: give at least one parameter, {name: (low, high)}")
-    for name in spec:
-        _check_name(name)
-    return Parts(tuple(spec), tuple(as_parameter(value, name) for name, value in spec.items()))
+    flat = Flat(read_nodes(spec, as_parameter, _check_name))
+    conditions = flat.conditions if any(flat.conditions) else ()
+    return Parts(flat.names, flat.parameters, conditions=conditions)
 
 
 def _check_name(name: object) -> None:
@@ -110,7 +112,8 @@ def as_parameter(spec: Any, name: str) -> Parameter:
         raise InvalidInput(f"parameter {name!r}: {error}") from None
     raise InvalidInput(
         f"parameter {name!r}: {spec!r} is not a valid range. Give (low, high), optionally with "
-        '"log", "int" or a step, a list of choices, or bool; a list of one choice keeps it fixed'
+        '"log", "int" or a step, a list of choices, a dict of branches, or bool; a list of one '
+        "choice keeps it fixed"
     )
 
 
@@ -122,6 +125,12 @@ def _from_range(spec: range) -> Integer:
 
 
 def _from_list(spec: list[Any], name: str) -> Categorical:
+    if any(isinstance(part, Mapping) for part in spec):
+        raise InvalidInput(
+            f"{spec!r:.200} is a list of dicts. For branches with parameters of their own give a "
+            'dict of them, such as {"svm": {"C": (0.1, 10)}, "forest": {}}. For choices that are '
+            "dicts themselves, name each, and look them up in the function"
+        )
     parts = [plain(part) for part in spec]
     numbers = [part for part in parts if not math.isnan(as_number(part))]
     words = [part for part in spec if isinstance(part, str) and part in _WORDS]
@@ -129,12 +138,14 @@ def _from_list(spec: list[Any], name: str) -> Categorical:
         raise InvalidInput(
             f"{spec!r} is a list, which means choices: give a range as a tuple, {tuple(spec)!r}"
         )
-    if len(numbers) == len(spec) == 2 and any(isinstance(part, float) for part in parts):
+    if len(numbers) == len(spec) == 2 and not any(isinstance(part, bool) for part in parts):
+        whole = all(isinstance(part, int) for part in parts)
         _log.warning(
-            "parameter %r: %r is a list, which means two choices; for a range give the tuple %r",
+            "parameter %r: %r is a list, which means two choices; for a range give the tuple %r%s",
             name,
             parts,
-            tuple(parts),
+            (min(parts), max(parts)),
+            ', with "int" as a third if they are whole numbers' if whole else "",
         )
     return Categorical(tuple(spec))
 

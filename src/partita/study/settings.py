@@ -83,8 +83,10 @@ class Settings:
             own = getattr(self, name)
             if name in _FREE or value == own:
                 continue
-            pair = map(Space.from_json, (own, value)) if name == "space" else (own, value)
-            lines.append("{} is {!r} in the study, but {!r} was given".format(name, *pair))
+            if name == "space":
+                lines.append(_other_space(Space.from_json(own), Space.from_json(value)))
+            else:
+                lines.append(f"{name} is {own!r} in the study, but {value!r} was given")
         return lines
 
     def build(
@@ -164,6 +166,19 @@ class Settings:
             value = getattr(self, name)
             if value is not None or name in _NEEDED:
                 check(value)
+
+
+def _other_space(own: Space, given: Space) -> str:
+    """What differs between two spaces: both of them, and the parameters that are not the same."""
+    text = f"space is {own!r} there, but {given!r} was given"
+    ours, theirs = (
+        [" ".join(line.split()) for line in space.describe().splitlines()] for space in (own, given)
+    )
+    more = [line for line in ours if line not in theirs]
+    less = [line for line in theirs if line not in ours]
+    parts = [f"only there: {', '.join(more)}"] if more else []
+    parts += [f"only given: {', '.join(less)}"] if less else []
+    return f"{text} ({'; '.join(parts) or 'in another order'})"
 
 
 def _edited(path: object, why: object) -> StudyError:

@@ -59,10 +59,12 @@ class TuneSpace:
         Raises
         ------
         InvalidInput
-            If one is missing.
+            If one is missing; of a conditional space, the optimizer knows which are.
         """
         params = {}
         for name, path in self.paths.items():
+            if self.space.conditions is not None and not _has(config, path):
+                continue
             value = _at(config, path)
             unit = self.units.get(name)
             if unit is not None and isinstance(value, int | float) and math.isfinite(value):
@@ -92,7 +94,11 @@ def from_config(
 
 
 def from_space(spec: Any, feasible: Callable[..., Any] | None = None) -> TuneSpace:
-    """A space in Partita's form, which may contain Ray's domains and may be nested."""
+    """A space in Partita's form, which may contain Ray's domains and may be nested.
+
+    A dict within a dict is a nested configuration, as everywhere in Ray. For branches, give a
+    `partita.Space` with branches.
+    """
     if isinstance(spec, Space):
         if not spec.named:
             raise InvalidInput(
@@ -107,7 +113,11 @@ def from_space(spec: Any, feasible: Callable[..., Any] | None = None) -> TuneSpa
                 "the space has a constraint: give feasible=... to PartitaSearch, a function of "
                 "the configuration"
             )
-        return _made(leaves, feasible)
+        if spec.conditions is None:
+            return _made(leaves, feasible)
+        paths = {_name(path): path for path in leaves}
+        constraint = None if feasible is None else Constraint(feasible, paths, {})
+        return TuneSpace(as_space(spec, constraint), paths, {})
     if not isinstance(spec, Mapping) or not spec:
         raise InvalidInput(
             f'space={spec!r}: give a dict of named parameters, such as {{"lr": (1e-4, 1e-1, '
@@ -225,6 +235,15 @@ def _nested(
         unit = units.get(name)
         place[last] = value if unit is None else _multiple(value, unit)
     return config
+
+
+def _has(config: Mapping[str, Any], path: Path) -> bool:
+    """Whether a configuration has a value at a path."""
+    try:
+        _at(config, path)
+    except InvalidInput:
+        return False
+    return True
 
 
 def _at(config: Mapping[str, Any], path: Path) -> Any:
