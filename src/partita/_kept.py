@@ -1,13 +1,13 @@
 """Compiled code on disk: one file for each function and signature, compiled by one process.
 
 Numba's own cache has an index for each function, which two processes that save at once overwrite:
-one's code is then lost, or is found under the other's signature. And it compiles anew whenever the
+one's code is then lost, or is found under the other's signature. And it compiles again whenever the
 source file has another time stamp. Here a file's name has a digest of all that the code depends
 on: the source file, the signature, the processor, and the versions of Python and Numba. So there is
-no index, and whoever finds the file may use it. A process that is to compile takes a lock of that
+no index, and any process that finds the file may use it. A process that is to compile takes a lock of that
 name first, so that of several which begin together one compiles and the others wait for its file.
 
-Nothing here fails: what cannot be read is compiled anew, without a lock nobody waits.
+Nothing here fails: what cannot be read is compiled again, and without a lock no process waits.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Kept:
         while self._locks:
             name, lock = self._locks.popitem()
             if lock is not None:
-                with contextlib.suppress(OSError):  # whoever waits reads the file, lock or no lock
+                with contextlib.suppress(OSError):  # who waits reads the file in any case
                     self._path(name, ".lock").unlink()
                 with contextlib.suppress(OSError):
                     fcntl.flock(lock, fcntl.LOCK_UN)  # also in forks that have it

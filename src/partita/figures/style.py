@@ -106,7 +106,7 @@ def write_heading(panel: Any, title: str, text: str) -> None:
     lines = text.count("\n")
     panel.set_title(title, pad=17 + 10 * lines)
     look = {"color": "#777777", "va": "bottom", "fontsize": 8.5}
-    # So many points above the panel, however tall that is.
+    # This number of points above the panel, however tall that is.
     panel.annotate(text, (0, 1), (0, 4), "axes fraction", "offset points", **look)
 
 

@@ -87,7 +87,7 @@ def set_log_axis(panel: Any, which: str, limits: Limits | None) -> None:
 
 
 def set_linear_axis(panel: Any, which: str, whole: bool) -> None:
-    """Put round ticks with room between them on a linear axis, at whole numbers if need be."""
+    """Put round ticks with room between them on a linear axis, at whole numbers if needed."""
     most = max(int(inches_of(panel, which) / (0.5 if which == "x" else 0.3)), 2)
     locator = require("matplotlib.ticker").MaxNLocator(most, steps=STEPS, integer=whole)
     getattr(panel, f"{which}axis").set_major_locator(locator)
@@ -100,7 +100,7 @@ def inches_of(panel: Any, which: str) -> float:
 
 
 def fitted(text: str, inches: float, size: float = 9.5, lines: int = 2) -> str:
-    """A label for a width: in `lines` lines at most, its middle left out if need be."""
+    """A label for a width: in `lines` lines at most, its middle left out if needed."""
     most = max(int(inches * 72 / (CHARACTER * size)), 4)
     wrapped = _wrapped(text, most)
     if len(wrapped) <= lines:
@@ -123,7 +123,7 @@ def _wrapped(text: str, most: int) -> list[str]:
 
 
 def shortened(text: str, most: int) -> str:
-    """A text of at most `most` characters, its end left out if need be."""
+    """A text of at most `most` characters, its end left out if needed."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

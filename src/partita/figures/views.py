@@ -310,7 +310,7 @@ def _draw_under_way(panel: Any, begun: FloatArray, ended: FloatArray) -> None:
 
 
 def _unit(seconds: float) -> tuple[float, str]:
-    """The unit that a reader would use for so many seconds, and its name."""
+    """The unit that a reader would use for a number of seconds, and its name."""
     if seconds < 0.2:
         return 1e-3, "milliseconds"
     if seconds < 300:
