@@ -4,8 +4,9 @@ Numba's own cache has an index for each function, which two processes that save 
 one's code is then lost, or is found under the other's signature. And it compiles again whenever the
 source file has another time stamp. Here a file's name has a digest of all that the code depends
 on: the source file, the signature, the processor, and the versions of Python and Numba. So there is
-no index, and any process that finds the file may use it. A process that is to compile takes a lock of that
-name first, so that of several which begin together one compiles and the others wait for its file.
+no index, and any process that finds the file may use it. A process that is to compile takes a lock
+of that name first, so that of several which begin together one compiles and the others wait for its
+file.
 
 Nothing here fails: what cannot be read is compiled again, and without a lock no process waits.
 """
