@@ -140,10 +140,16 @@ def split_program(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _joined(ours: Sequence[str]) -> list[str]:
-    """Join `--param -x:0:1` into one argument, which argparse would take for two options."""
+    """Keep argparse from taking what begins with a dash for an option.
+
+    `--param -x:0:1` is joined into one argument. The numbers after `--outcomes` get a space in
+    front, because -1e3 and -inf do not look like numbers to argparse.
+    """
     joined: list[str] = []
     for text in ours:
-        if joined and joined[-1] == "--param" and text.startswith("-") and ":" in text:
+        if "--outcomes" in joined[-2:] and text.startswith("-"):
+            joined.append(f" {text}")
+        elif joined and joined[-1] == "--param" and text.startswith("-") and ":" in text:
             joined[-1] += f"={text}"
         else:
             joined.append(text)

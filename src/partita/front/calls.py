@@ -31,6 +31,7 @@ def maximize(
     norm_bound: float | None = None,
     noise: Noise | None = None,
     kernel: Matern | None = None,
+    outcomes: tuple[float | None, float | None] | None = None,
     delta: float = DELTA,
     policy: str | Callable[..., Any] | None = None,
     feasible: Callable[..., Any] | None = None,
@@ -76,6 +77,10 @@ def maximize(
     norm_bound, noise, kernel
         If all three are given, the policy is π-GP-UCB and the bounds are proven. Otherwise the
         calibrated policy uses those given and learns the rest.
+    outcomes
+        (low, high), what the mean of f can be, such as (0, 1) if f is an accuracy; None for an end
+        that is not known. Bounds, `fun` and the certificate respect it. Single values may lie
+        outside, as noise is added, unless `noise` rules that out; then the evaluation fails.
     delta
         The probability with which a bound may fail.
     policy
@@ -158,6 +163,7 @@ def maximize(
             policy,
             feasible,
             study,
+            outcomes,
         ),
         limits_of(n_evals, max_seconds, tolerance, callback),
         workers_of(executor, in_flight, batch),
@@ -181,6 +187,7 @@ def minimize(
     norm_bound: float | None = None,
     noise: Noise | None = None,
     kernel: Matern | None = None,
+    outcomes: tuple[float | None, float | None] | None = None,
     delta: float = DELTA,
     policy: str | Callable[..., Any] | None = None,
     feasible: Callable[..., Any] | None = None,
@@ -226,6 +233,10 @@ def minimize(
     norm_bound, noise, kernel
         If all three are given, the policy is π-GP-UCB and the bounds are proven. Otherwise the
         calibrated policy uses those given and learns the rest.
+    outcomes
+        (low, high), what the mean of f can be, such as (0, 1) if f is an accuracy; None for an end
+        that is not known. Bounds, `fun` and the certificate respect it. Single values may lie
+        outside, as noise is added, unless `noise` rules that out; then the evaluation fails.
     delta
         The probability with which a bound may fail.
     policy
@@ -308,6 +319,7 @@ def minimize(
             policy,
             feasible,
             study,
+            outcomes,
         ),
         limits_of(n_evals, max_seconds, tolerance, callback),
         workers_of(executor, in_flight, batch),

@@ -54,7 +54,7 @@ class Problem:
 
     Attributes
     ----------
-    direction, space, n_evals, seed, assumptions, policy, feasible
+    direction, space, n_evals, seed, assumptions, policy, feasible, outcomes
         The arguments of an `Optimizer`.
     study
         The study that keeps the run, or None.
@@ -68,6 +68,7 @@ class Problem:
     policy: Any
     feasible: Any
     study: StudyLike
+    outcomes: Any = None
 
     def settings(self) -> dict[str, Any]:
         """The settings as keywords of `Optimizer` and `Study.open`."""
@@ -77,6 +78,7 @@ class Problem:
             "seed": self.seed,
             "policy": self.policy,
             "feasible": self.feasible,
+            "outcomes": self.outcomes,
             **self.assumptions.keywords(),
         }
 
@@ -223,7 +225,7 @@ def _result(run: Run, stop: Stop, dropped: int) -> Result:
     if _contradicted(player, best, last.certificate):
         message += (
             " The bounds contradict each other, so they do not hold: give a larger norm_bound or "
-            "noise."
+            "noise, or wider outcomes if you gave any."
         )
     return Result(
         **answer(best, player.space),
@@ -255,8 +257,7 @@ def _nothing_in_time(run: Run) -> EvaluationFailed:
 
 def _contradicted(player: Player, best: Suggestion, certificate: float) -> bool:
     """Whether the data contradict bounds that should hold."""
-    certain = player.guarantee in ("proven", "published")
-    if not certain or not optional.has_certificate(player.policy):
+    if player.guarantee not in optional.CERTAIN or not optional.has_certificate(player.policy):
         return False
     rounding = ROUNDING * (abs(best.lower) + abs(best.upper))
     return best.lower > best.upper + rounding or math.isinf(certificate)

@@ -12,6 +12,7 @@ import numpy as np
 
 from partita._types import FloatArray, Prediction, Recommendation
 from partita.errors import InvalidInput, NotPending
+from partita.model.outcomes import Outcomes
 from partita.policies import optional
 from partita.policies.base import Policy
 
@@ -30,10 +31,16 @@ class Game:
         Every trial so far.
     """
 
-    def __init__(self, policy: Policy, dim: int, direction: str) -> None:
+    #: What f can be, in the user's direction; None if that is not known.
+    _outcomes: Outcomes | None = None
+
+    def __init__(
+        self, policy: Policy, dim: int, direction: str, outcomes: Outcomes | None = None
+    ) -> None:
         self.policy = policy
         self.ledger = Ledger(dim)
         self._sign = -1.0 if direction == "minimize" else 1.0
+        self._outcomes = outcomes
 
     def ask(self) -> int:
         """Begin a trial where the policy chooses."""
@@ -108,7 +115,16 @@ class Game:
 
     def certificate(self) -> float:
         """How much better than the recommended point any other can be; infinite if unknown."""
-        return optional.certificate(self.policy)
+        bound, outcomes = optional.certificate(self.policy), self._outcomes
+        if outcomes is None:
+            return bound
+        upwards = outcomes if self._sign > 0 else outcomes.negated
+        return upwards.certificate(bound, self.policy.recommend(), self._proven)
+
+    @property
+    def _proven(self) -> bool:
+        """Whether data that contradict the bounds show that an assumption is wrong."""
+        return optional.guarantee(self.policy) in optional.CERTAIN
 
     def recommend(self) -> Recommendation:
         """The policy's recommended point, with mean and bounds in the user's direction."""
@@ -117,12 +133,15 @@ class Game:
         if self._sign < 0:
             lower, upper = -upper, -lower
         mean = self._sign * best.mean
-        return Recommendation(np.asarray(best.x), mean + 0.0, lower + 0.0, upper + 0.0)
+        best = Recommendation(np.asarray(best.x), mean + 0.0, lower + 0.0, upper + 0.0)
+        return best if self._outcomes is None else self._outcomes.limited(best, self._proven)
 
     def predict(self, units: FloatArray) -> Prediction:
         """The posterior at points (n, D), in the user's direction."""
         posterior = optional.predict(self.policy, units)
-        if self._sign > 0:
+        if self._sign < 0:
+            mean, std, lower, upper = posterior
+            posterior = Prediction(-mean, std, -upper, -lower)
+        if self._outcomes is None:
             return posterior
-        mean, std, lower, upper = posterior
-        return Prediction(-mean, std, -upper, -lower)
+        return self._outcomes.prediction(posterior, self._proven)

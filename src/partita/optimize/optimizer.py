@@ -16,6 +16,7 @@ from partita.errors import HalfChanged, InvalidInput, NotPending, Settled
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
+from partita.model.outcomes import Outcomes
 from partita.policies import optional
 from partita.policies.base import Policy
 from partita.space import Space, as_space
@@ -24,7 +25,7 @@ from .game import Game
 from .logs import log_added, log_begun, log_cancelled, log_told
 from .making import check_lengthscales, domain_of, make_policy
 from .trials import FAILED, FINISHED, PENDING, Trials
-from .values import as_std, as_value
+from .values import Observation, as_std, as_value
 
 #: The rounding error allowed in a coordinate of the unit cube.
 SAME_POINT = 1e-9
@@ -85,6 +86,9 @@ class Optimizer:
         If all three are given, the policy is `PiGPUCB`, whose bounds are proven. Otherwise it is
         `CalibratedUCB`, which uses those given and learns the rest. Lengthscales are measured in
         the unit cube that the space maps to.
+    outcomes : (low, high), optional
+        What the mean of the function can be, such as (0, 1) for an accuracy; None for an end that
+        is not known. Answers respect it; it does not affect which trials are asked for.
     delta : float
         The probability with which a bound may fail.
     policy : str, class or function, optional
@@ -105,6 +109,7 @@ class Optimizer:
         norm_bound: float | None = None,
         noise: Noise | None = None,
         kernel: Matern | None = None,
+        outcomes: tuple[float | None, float | None] | None = None,
         delta: float = 0.1,
         policy: str | Callable[..., Any] | None = None,
         feasible: Callable[..., Any] | None = None,
@@ -115,6 +120,9 @@ class Optimizer:
         self.space: Space = as_space(space, feasible)
         check_lengthscales(kernel, self.space)
         assumptions = Assumptions(kernel, norm_bound, noise, check_delta(delta))
+        #: What the mean of the function can be; None if that is not known.
+        self.outcomes = Outcomes.of(outcomes)
+        self._noise = noise
         self.seed = seed_or_drawn(seed)
         #: How to make the policy again; None if that could not be pickled with the optimizer.
         self._recipe: tuple[Any, ...] | None = (
@@ -125,7 +133,10 @@ class Optimizer:
             self.seed,
         )
         #: The policy and its trials at points of the unit cube. A study uses it directly.
-        self.game = Game(make_policy(*self._recipe), self.space.dim, self.direction)
+        self.game = Game(make_policy(*self._recipe), self.space.dim, self.direction, self.outcomes)
+        if self.outcomes is not None:
+            known = norm_bound if assumptions.complete else None
+            self.outcomes.check_assumptions(noise, known)
         self._turn = _lock_of(self.game.policy)
         #: The method that is changing the policy, or was when it was interrupted.
         self._changed_by: str | None = None
@@ -157,7 +168,7 @@ class Optimizer:
         """
         with self._turn:
             number = self.number_of(trial, "tell")
-            told, noise = as_value(value), self.std_of(std, "tell")
+            told, noise = self.observed(value, std, "tell")
             self._play("tell", number, told, noise)
         log_told(number, told, noise)
 
@@ -177,7 +188,7 @@ class Optimizer:
         `std` is as for `tell`.
         """
         with self._turn:
-            told, noise = as_value(value), self.std_of(std, "add")
+            told, noise = self.observed(value, std, "add")
             number: int = self._play("add", self.point_of(params, "add"), told, noise)
         log_added(number, params, told, noise)
         return number
@@ -259,6 +270,13 @@ class Optimizer:
         if number is not None:
             self.game.check_takes_std(number, verb)
         return number
+
+    def observed(self, value: Any, std: Any, verb: str) -> Observation:
+        """A value and its noise, checked; `verb` is for the error message."""
+        seen = Observation(as_value(value), self.std_of(std, verb))
+        if self.outcomes is not None:
+            self.outcomes.check(*seen, self._noise, verb)
+        return seen
 
     def number_of(self, trial: Trial | int, verb: str, also: Container[int] = ()) -> int:
         """The number of a trial that is pending or in `also`; `verb` is for the error message."""
@@ -398,7 +416,7 @@ class Optimizer:
             return copy.deepcopy(state, {id(self.space): self.space})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({"_recipe": None, **state, "_changed_by": None})
+        self.__dict__.update({"_recipe": None, "outcomes": None, **state, "_changed_by": None})
         self._turn = _lock_of(self.game.policy)
 
     @in_turn

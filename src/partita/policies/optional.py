@@ -14,6 +14,8 @@ from partita.errors import InvalidInput
 
 #: The methods that every policy must have.
 REQUIRED = ("ask", "tell", "cancel", "recommend")
+#: Guarantees under which bounds that cross show that an assumption is wrong.
+CERTAIN = ("proven", "published")
 
 
 def is_policy(policy: Any) -> bool:

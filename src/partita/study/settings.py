@@ -28,6 +28,7 @@ from partita.model import noise as noises
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import sub_gaussian_constant
+from partita.model.outcomes import Outcomes
 from partita.optimize.making import check_maker
 from partita.optimize.optimizer import Optimizer
 from partita.policies.construct import name_of
@@ -56,6 +57,8 @@ class Settings:
         None for the default one, or a name of the registry, optionally with settings in brackets.
     own_policy
         The name of a user's own policy, which is not stored itself.
+    outcomes
+        The ends, with None for one that is not known; None if neither is.
     """
 
     space: str
@@ -70,6 +73,7 @@ class Settings:
     own_policy: str | None = None
     constrained: bool = False
     expire_after: float | None = None
+    outcomes: list[float | None] | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Settings:
@@ -99,6 +103,7 @@ class Settings:
             seed=self.seed,
             n_evals=self.n_evals,
             policy=policy if self.own_policy is not None else self.policy,
+            outcomes=None if self.outcomes is None else (self.outcomes[0], self.outcomes[1]),
             **self.assumptions.keywords(),
         )
 
@@ -218,6 +223,11 @@ def _feasible(feasible: object) -> bool:
     return True
 
 
+def _outcomes_json(outcomes: Any) -> list[float | None] | None:
+    checked = Outcomes.of(outcomes)
+    return None if checked is None else checked.pair
+
+
 def _noise_json(noise: Any) -> dict[str, Any]:
     kind = type(noise).__name__
     if _NOISES.get(kind) is type(noise):
@@ -260,6 +270,7 @@ _AS_JSON: dict[str, Callable[[Any], Any]] = {
     "norm_bound": lambda value: check_scale("norm_bound", value),
     "noise": _noise_json,
     "kernel": _kernel_json,
+    "outcomes": _outcomes_json,
     "delta": check_delta,
     "policy": _policy_text,
     "feasible": _feasible,
@@ -269,6 +280,15 @@ _AS_JSON: dict[str, Callable[[Any], Any]] = {
 
 # -- what is stored, checked as when it was given --------------------------------------------------
 
+_CHECKED_ALIKE = (
+    "direction",
+    "seed",
+    "n_evals",
+    "norm_bound",
+    "outcomes",
+    "delta",
+    "expire_after",
+)
 _NEEDED = ("space", "direction", "seed", "delta", "constrained")
 
 
@@ -279,10 +299,7 @@ def _check_words(words: object) -> None:
 
 
 _STORED: dict[str, Callable[[Any], object]] = {
-    **{
-        name: _AS_JSON[name]
-        for name in ("direction", "seed", "n_evals", "norm_bound", "delta", "expire_after")
-    },
+    **{name: _AS_JSON[name] for name in _CHECKED_ALIKE},
     "space": Space.from_json,
     "noise": _noise,
     "kernel": lambda kernel: Matern(**kernel),

@@ -20,7 +20,7 @@ from partita.optimize.logs import log_added, log_begun, log_cancelled, log_told
 from partita.optimize.optimizer import Optimizer, Suggestion, Trial
 from partita.optimize.result import Checkpoint
 from partita.optimize.trials import Trials
-from partita.optimize.values import Observation, as_value
+from partita.optimize.values import Observation
 from partita.policies.base import Policy
 from partita.space import Space
 
@@ -85,6 +85,7 @@ class Study:
         norm_bound: float | None = None,
         noise: Noise | None = None,
         kernel: Matern | None = None,
+        outcomes: tuple[float | None, float | None] | None = None,
         delta: float | None = None,
         policy: str | Callable[..., Any] | None = None,
         feasible: Callable[..., Any] | None = None,
@@ -99,7 +100,8 @@ class Study:
         ----------
         path
             The file, such as "tune.db".
-        space, direction, seed, n_evals, norm_bound, noise, kernel, delta, policy, feasible
+        space, direction, seed, n_evals, norm_bound, noise, kernel, outcomes, delta, policy,
+        feasible
             As for `Optimizer`, with the same defaults when a study is created. When it is reopened,
             arguments that are left out keep their stored values. Those given must equal the stored
             ones, or an error lists the differences; only `n_evals` may change. `feasible`, or a
@@ -129,6 +131,7 @@ class Study:
             "seed": None if isinstance(seed, NotGiven) else seed,
             "n_evals": n_evals,
             **Assumptions(kernel, norm_bound, noise, delta).keywords(),
+            "outcomes": outcomes,
             "policy": policy,
             "feasible": feasible,
             "expire_after": expire_after,
@@ -199,7 +202,7 @@ class Study:
         def told(change: Change) -> tuple[int, Observation]:
             state = change.state
             number = state.optimizer.number_of(trial, "tell", also=state.expired)
-            seen = Observation(as_value(value), state.optimizer.std_of(std, "tell"))
+            seen = state.optimizer.observed(value, std, "tell")
             change.begin()
             change.log(state.tell(number, seen, time.time()))
             return number, seen
@@ -228,7 +231,7 @@ class Study:
 
         def added(change: Change) -> tuple[int, Observation]:
             optimizer = change.state.optimizer
-            seen = Observation(as_value(value), optimizer.std_of(std, "add"))
+            seen = optimizer.observed(value, std, "add")
             unit = optimizer.point_of(params, "add")
             change.begin()
             begun = change.state.add(unit, seen, time.time())

@@ -11,22 +11,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from partita._checks import check_choice, check_delta, check_horizon, check_scale, check_seed
+from partita._checks import check_choice, check_delta, check_horizon, check_seed
 from partita._state import Saved, State, wholes
 from partita._types import FloatArray, IntArray, Prediction, Recommendation
-from partita.errors import InvalidInput, NumericalError
-from partita.gp.settings import Fixed, Settings
+from partita.errors import NumericalError
+from partita.gp.settings import Settings
 from partita.model.domains import Arms, Box, Grid
 from partita.model.kernels import Matern
 from partita.model.mixed import Mixed
-from partita.model.noise import Noise, sub_gaussian_constant
+from partita.model.noise import Noise
+from partita.model.outcomes import Outcomes
 from partita.model.sobol import sobol
 from partita.partition.cover import Geometry
 from partita.partition.sites import ArmSites, BoxSites
-from partita.policies.base import Policy, check_kernel
+from partita.policies.base import Policy
 
 from .answers import Answers
 from .candidates import Proposals
+from .given import fixed_by
 from .model import Model
 from .regions import Regions
 from .search import RENEW_EARLY, Search
@@ -99,6 +101,10 @@ class CalibratedUCB(Policy):
         If given, its constant is used as the noise's standard deviation, which is not estimated.
     norm_bound : float, optional
         If given, the amplitude is B/√(20 d), as in `PiGPUCB`, and not estimated.
+    outcomes : (low, high), optional
+        What f can be, such as (0, 1) for an accuracy; None for an end that is not known. Answers
+        respect it. Values outside are refused only if `noise` rules them out. Choices do not use
+        it.
     outliers : "clip" or "keep"
         "clip": values far outside all others may get less weight, by the learned transformation and
         noise. "keep": all values count fully, without a transformation. Use it if rare large losses
@@ -142,6 +148,7 @@ class CalibratedUCB(Policy):
         kernel: Matern | None = None,
         noise: Noise | None = None,
         norm_bound: float | None = None,
+        outcomes: tuple[float | None, float | None] | None = None,
         delta: float = 0.1,
         outliers: str = "clip",
     ) -> None:
@@ -150,7 +157,10 @@ class CalibratedUCB(Policy):
         self.horizon = None if horizon is None else check_horizon(horizon)
         self.seed = check_seed(seed)
         self.delta = check_delta(delta)
-        fixed = _fixed(domain, kernel, noise, norm_bound)
+        fixed = fixed_by(domain, kernel, noise, norm_bound)
+        self.outcomes, self.noise = Outcomes.of(outcomes), noise
+        if self.outcomes is not None:
+            self.outcomes.check_assumptions(noise)
         geometry = Geometry(domain.dim, 1)
         self._sites = (
             BoxSites(domain, geometry)
@@ -213,6 +223,15 @@ class CalibratedUCB(Policy):
 
     # -- telling: the walk of one observation ---------------------------------------------------
 
+    def tell(self, x: npt.ArrayLike, y: npt.ArrayLike, *, std: npt.ArrayLike | None = None) -> None:
+        """Report values: see `Policy.tell`. Those that `outcomes` and `noise` rule out are refused.
+
+        Nothing changes if the call raises an error.
+        """
+        if self.outcomes is not None:
+            self.outcomes.check_all(y, std, self.noise, "tell")
+        super().tell(x, y, std=std)
+
     def _locate(self, points: FloatArray) -> IntArray:
         return self._sites.locate(points)
 
@@ -227,7 +246,7 @@ class CalibratedUCB(Policy):
         self._cut_if_due(number)
         if fitted and self._answers.note_due(self._told):
             with suppress(NumericalError):
-                self._answers.note(self.recommend(), self._answering(), self._told)
+                self._answers.note(self._best(), self._answering(), self._told)
         if outlook.stale and len(self._regions) > 1 and self._told >= len(self._start):
             self._search.look_around()
 
@@ -298,6 +317,11 @@ class CalibratedUCB(Policy):
 
     def recommend(self) -> Recommendation:
         """The evaluated point with the highest mean minus one standard deviation."""
+        best = self._best()
+        return best if self.outcomes is None else self.outcomes.limited(best, proven=False)
+
+    def _best(self) -> Recommendation:
+        """The recommendation of the model alone, without `outcomes`."""
         if not self._regions.home:
             site = self._search.site_at(self._start[0])
             return Recommendation(self._sites.x(site), 0.0, -math.inf, math.inf)
@@ -311,13 +335,19 @@ class CalibratedUCB(Policy):
         wrong. So the amount by which it exceeded them is added, in proportion to the number of
         values that those fits had.
         """
-        if self._told < CERTIFIED_FROM * (self.domain.dim + 1):
-            return math.inf
-        return self._answers.certificate(self.recommend(), self._answering(), self._told)
+        bound = math.inf
+        if self._told >= CERTIFIED_FROM * (self.domain.dim + 1):
+            bound = self._answers.certificate(self._best(), self._answering(), self._told)
+        if self.outcomes is None:
+            return bound
+        return self.outcomes.certificate(bound, self._best(), proven=False)
 
     def predict(self, X: npt.ArrayLike) -> Prediction:
         """Posterior and bounds at points (n, d) of the domain, under the most likely settings."""
-        return self._answers.predict(self._unit(self.domain.check(X)), self._answering())
+        posterior = self._answers.predict(self._unit(self.domain.check(X)), self._answering())
+        if self.outcomes is None:
+            return posterior
+        return self.outcomes.prediction(posterior, proven=False)
 
     def _unit(self, points: FloatArray) -> FloatArray:
         """Points (n, d) of the domain in the unit cube."""
@@ -357,29 +387,10 @@ class CalibratedUCB(Policy):
             "mean": best.mean,
             "shape": "identity",
         }
-        answer = self.recommend()
+        answer = self._best()
         ratio = self._model.noise_at(self._unit(answer.x[None, :]))
         settings["noise_std"] *= math.sqrt(float(ratio[0]))
         if not best.shape.identity:
             settings["noise_std"] /= best.shape.slope(answer.mean)
             settings |= {"shape": "asinh", "centre": best.shape.centre, "size": best.shape.size}
         return settings
-
-
-def _fixed(
-    domain: Grid | Arms | Box | Mixed,
-    kernel: Matern | None,
-    noise: Noise | None,
-    norm_bound: float | None,
-) -> Fixed:
-    scales = form = std = amplitude = None
-    if kernel is not None:
-        checked = check_kernel(kernel, domain)
-        if checked.nu not in (1.5, 2.5):
-            raise InvalidInput(f"kernel={kernel!r}: CalibratedUCB takes nu=1.5 or nu=2.5.")
-        scales, form = checked.scales(domain.dim), checked.closed_form
-    if noise is not None:
-        std = check_scale("noise constant", sub_gaussian_constant(noise))
-    if norm_bound is not None:
-        amplitude = check_scale("norm_bound", norm_bound) / math.sqrt(20 * domain.dim)
-    return Fixed(scales, form, std, amplitude)
