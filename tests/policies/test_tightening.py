@@ -47,14 +47,11 @@ class Tracker(History):
         #: By cell and point: smallest upper and largest lower bound inherited.
         self.known = {cell.key: {} for cell in self.cells}
         self.splits = 0
-        self.lowest_top = INF  # smallest bound on max f that the policy has had cause to see
 
     # -- following the policy
 
     def ask(self):
-        top = self.check_choice(x := super().ask())
-        if len(self.pending) == 1 and (self.oracle.lattice is None or self.oracle.index_slack):
-            self.lowest_top = min(self.lowest_top, top)
+        self.check_choice(x := super().ask())
         return x
 
     def tell(self, x, y, std=None):
@@ -168,6 +165,9 @@ class Tracker(History):
             above, below = self.inherited(cell, row_words(scaled[rows]))
             lower[rows] = np.maximum(lower[rows], np.maximum(mean - reach, below))
             upper[rows] = np.minimum(upper[rows], np.minimum(mean + reach, above))
+            low, high = oracle.by_sets(cell, scaled[rows])
+            lower[rows], upper[rows] = np.maximum(lower[rows], low), np.minimum(upper[rows], high)
+        lower, upper = np.maximum(lower, -oracle.B), np.minimum(upper, oracle.B)
         np.testing.assert_allclose(got.lower, lower, atol=1e-7)
         np.testing.assert_allclose(got.upper, upper, atol=1e-7)
         filled = [cell for cell in cells if len(cell.points)]
@@ -180,8 +180,12 @@ class Tracker(History):
         )
         tops = [self.bounds(cell)[1].max() for cell in filled]
         addend = [oracle.slack(cell.key[0]) for cell in filled]
-        self.lowest_top = min(self.lowest_top, (np.array(tops) + addend).max())
-        assert policy.certificate() + best.lower == pytest.approx(self.lowest_top, abs=1e-7)
+        by_sets = [oracle.by_sets(cell, cell.points)[1].max() for cell in filled]
+        least = min(oracle.B, np.minimum(tops, by_sets).max())
+        ceiling = policy.certificate() + best.lower
+        assert least - 1e-7 <= ceiling <= min(oracle.B, (np.array(tops) + addend).max()) + 1e-7
+        if oracle.lattice is None:
+            assert ceiling == pytest.approx(least, abs=1e-7)
         views = {(v.level, *np.rint(v.lower / v.side).astype(int)): v for v in policy.cover}
         assert set(views) == {cell.key for cell in cells}
         for cell, top, slack in zip(filled, tops, addend, strict=True):

@@ -25,7 +25,7 @@ from partita.partition.sites import NEAR
 
 #: Raised by one whenever what several policies save changes, by `state` or by pickle; what was
 #: saved by another version is refused. One policy alone has its own `state_version`.
-STATE_VERSION = 9
+STATE_VERSION = 10
 #: Values beyond this could overflow when they are squared or summed.
 LARGEST_VALUE = 1e150
 #: Methods and properties of policies that one thread at a time is in.

@@ -47,11 +47,16 @@ class UCBPolicy(Policy):
     def certificate(self) -> float:
         """A bound on f(x*) − f(recommended x), at all times, with probability ≥ 1 − delta.
 
-        That is, if `guarantee` is "proven"; else as far as that goes. Infinite, with a
-        `TheoryWarning`, where the bounds contradict each other: nothing is certain then.
+        That is, if `guarantee` is "proven"; else as far as that goes. It depends on the data alone,
+        not on what was asked before, and may rise a little when a cell splits: the smallest so far
+        holds as well, for the point that was recommended then. Infinite, with a `TheoryWarning`
+        that says what is wrong, where the data contradict what is assumed: nothing is certain then.
         """
         t = self._told + 1
-        gap = self._engine.ceiling(t) - self._engine.recommend(t).lower
+        ceiling = self._engine.ceiling(t)
+        if ceiling == math.inf:
+            return ceiling
+        gap = ceiling - self._engine.recommend(t).lower
         if gap < 0:
             warn_contradiction()
             return math.inf
