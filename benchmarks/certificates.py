@@ -4,7 +4,7 @@
     python benchmarks/certificates.py cost        regret with and without evaluations at the ceiling
     python benchmarks/certificates.py target      d = 2, noise on [−0.1, 0.1], 20,000 evaluations
     python benchmarks/certificates.py holds       200 runs of each family: bounds that failed
-    python benchmarks/certificates.py paper       the paper's functions on a grid, 10,000 evaluations
+    python benchmarks/certificates.py paper       the paper's functions on a grid, T = 10,000
 
 Functions are the paper's (`RKHSFunction.sample`) for the kernel named, with B their norm. Regret is
 a part of uniform sampling's. `--short` makes all of it a tenth as long.

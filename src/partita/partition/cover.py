@@ -205,6 +205,8 @@ class SplitRule:
     gain_limit: float = -math.inf
     point_limit: float = 0.0
     fineness: float = 0.0
+    #: Splits at ρ^(−power) points; 1/b if it is None.
+    power: float | None = None
     never: bool = False
     _thresholds: list[float] = field(default_factory=list, repr=False)
 
@@ -212,7 +214,12 @@ class SplitRule:
         """Most observations a cell of this level may hold under the count rule."""
         values = self._thresholds
         while len(values) <= level:
-            values.append(split_threshold(self.per_side, len(values), self.dim, self.nu))
+            at = len(values)
+            values.append(
+                split_threshold(self.per_side, at, self.dim, self.nu)
+                if self.power is None
+                else float(self.per_side * 2**at) ** self.power
+            )
         return values[level]
 
     def quota(self, level: int) -> float:

@@ -75,7 +75,7 @@ class CellSet:
     """The confidence set of one cell's data, as they are."""
 
     def __init__(
-        self, partition: Partition, cell: Cell, sets: Sets, ratios: tuple[float, ...] = RATIOS
+        self, partition: Partition, cell: Cell, sets: Sets, ratios: tuple[float, ...]
     ) -> None:
         from scipy.linalg import solve_triangular
 
@@ -229,7 +229,7 @@ class Sets:
         """The set of a cell, if it has data, not too much, and rounding leaves it standing."""
         if not 0 < cell.distinct <= self._most_points:
             return None
-        own = CellSet(self._partition, cell, self)
+        own = CellSet(self._partition, cell, self, RATIOS)
         self.least_norm = max(self.least_norm, own.least_norm)
         return own or None
 
