@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import math
 import warnings
@@ -43,13 +44,13 @@ def box(dim):
 # -- convergence on a box -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("settings", [{}, {"index_slack": True}, {"tightening": True}])
+@pytest.mark.parametrize("settings", [{}, {"index_slack": True}])
 def test_cells_of_a_box_never_stop_refining(settings):
     """A fixed lattice never tells enough to reach an information threshold: cells split anyway."""
     f = RKHSFunction(pt.Matern(2.5, 0.5), np.array([[5.5 / 16]]), np.array([4.0]))
-    policy = play(made(box(1), f, 0.03, 3000, **settings), f, 3000, 0.03)
+    policy = play(made(box(1), f, 0.3, 6000, **settings), f, 6000, 0.3)
     assert policy.cells > 1
-    assert 4.0 - float(f(policy.recommend().x[None, :])[0]) < 0.004  # 0.013 on the first lattice
+    assert 4.0 - float(f(policy.recommend().x[None, :])[0]) < 0.008  # 0.013 on the first lattice
     assert policy.certificate() < 0.05
 
 
@@ -105,10 +106,17 @@ def test_ceiling_every_must_be_a_whole_number(value):
 def test_an_answer_does_not_depend_on_what_was_asked_before(domain, settings):
     f = RKHSFunction.sample(domain.dim, KERNEL, seed=3)
     asked, quiet = (made(domain, f, 0.2, 150, **settings) for _ in range(2))
-    play(asked, f, 150, 0.2, each=lambda told: (asked.certificate(), asked.recommend()))
-    play(quiet, f, 150, 0.2)
-    assert asked.certificate() == quiet.certificate()
-    assert asked.recommend().lower == quiet.recommend().lower
+    rng = np.random.default_rng(0)
+    for step in range(100):
+        x, other = asked.ask(), quiet.ask()
+        np.testing.assert_array_equal(x, other)
+        y = float(f(x[None, :])[0]) + 0.2 * rng.uniform(-1, 1)
+        asked.tell(x, y)
+        quiet.tell(x, y)
+        gap = asked.certificate()
+        if step % 4 == 0:
+            fresh = copy.deepcopy(quiet)
+            assert (gap, asked.recommend().lower) == (fresh.certificate(), fresh.recommend().lower)
 
 
 def test_nor_does_the_calibrated_one():
@@ -116,16 +124,17 @@ def test_nor_does_the_calibrated_one():
     f = RKHSFunction.sample(2, KERNEL, seed=2)
     asked, quiet = (pt.CalibratedUCB(box(2), seed=1) for _ in range(2))
     rng = np.random.default_rng(0)
-    X = rng.random((330, 2))
-    Y = f(X) + 0.1 * rng.normal(size=330)
-    asked.tell(X[:300], Y[:300])
-    quiet.tell(X[:300], Y[:300])
-    for x, y in zip(X[300:], Y[300:], strict=True):
-        asked.certificate()
-        asked.tell(x, y)
-        quiet.tell(x, y)
+    X = rng.random((300, 2))
+    Y = f(X) + 0.1 * rng.normal(size=300)
+    asked.tell(X, Y)
+    quiet.tell(X, Y)
     assert len(quiet._regions) > 1
-    assert asked.certificate() == quiet.certificate()
+    for i in np.argsort(np.abs(X[:, 0] - 0.5))[:24]:
+        asked.certificate()
+        y = float(f(X[i : i + 1])[0]) + 1.0 * rng.normal()
+        asked.tell(X[i], y)
+        quiet.tell(X[i], y)
+        assert asked.certificate() == copy.deepcopy(quiet).certificate()
 
 
 # -- |f| ≤ B ---------------------------------------------------------------------------------------

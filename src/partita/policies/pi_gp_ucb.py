@@ -66,8 +66,8 @@ class PiGPUCB(UCBPolicy):
     initial_cells : int, optional
         Cells a side of the first cover. Default: see `default_cells_per_side`.
     tightening : bool, optional
-        Successive tightening: a cell's bounds are never looser than the last ones of the cell it
-        was cut from, for as long as it lives. All these bounds hold together, so the smallest does.
+        Successive tightening: a cell's bounds of this width are never looser than the last ones of
+        the cell it was cut from, for as long as it lives. All hold together, so the smallest does.
         Needs the mixture width, and makes every cell at once: up to six dimensions on a box.
     index_slack : bool, optional
         On a box, choose by the bound on f over the whole cell (candidates and the slack between

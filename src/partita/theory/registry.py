@@ -218,8 +218,8 @@ _TABLE = (
         "−min(ν,1)/(2d)",
         MUNOS,
         "simple regret",
-        "Without noise; SOO is not told the metric. With depths of at most √T, the default; with T^η "
-        "it is −(1−η)min(ν,1)/d.",
+        "Without noise; SOO is not told the metric. With depths of at most √T, the default; with "
+        "T^η it is −(1−η)min(ν,1)/d.",
         NOISELESS,
     ),
     Exponent(
