@@ -119,9 +119,8 @@ class BKB(ArmsPolicy):
         return self._width
 
     def _bounds(self) -> Prediction:
-        reach, most = self._width * self.std, self.norm_bound
-        lower, upper = np.maximum(self.mean - reach, -most), np.minimum(self.mean + reach, most)
-        return Prediction(self.mean, self.std, lower, upper)
+        reach = self._width * self.std
+        return Prediction(self.mean, self.std, self.mean - reach, self.mean + reach)
 
     def _propose(self) -> tuple[int, FloatArray]:
         self._watch_horizon("the dictionary was sized for that")
