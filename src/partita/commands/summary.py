@@ -35,6 +35,7 @@ def summary(study: Study) -> dict[str, Any]:
         "evaluations": told,
         "pending": study.n_pending,
         "failed": study.n_failed - expired,
+        "pruned": study.n_pruned,
         "expired": expired,
         "known_noise": _known_noise(study),
     }
@@ -75,6 +76,7 @@ def as_result(study: Study) -> Result:
         message=f"The study {study.path}.",
         nfev=study.n_told,
         nfail=study.n_failed,
+        npruned=study.n_pruned,
         nit=study.n_told,
         errors=[],
         seconds=notes[-1].seconds,

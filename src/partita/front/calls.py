@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
 from partita.optimize.evaluate import Function
 from partita.optimize.loop import Callback, Evaluation
+from partita.optimize.optimizer import Optimizer
 from partita.optimize.result import Result
 
 from .run import CATCH, DELTA, SEED, Catch, Problem, StudyLike, limits_of, optimise, workers_of
+
+if TYPE_CHECKING:
+    from partita.study import Study
 
 __all__ = ["Evaluation", "maximize", "minimize"]
 
 
 def maximize(
     f: Function,
-    space: Any,
+    space: Any = None,
     *,
     n_evals: int | None = None,
     max_seconds: float | None = None,
@@ -40,21 +44,24 @@ def maximize(
     progress: bool | None = None,
     catch: Catch = CATCH,
     study: StudyLike = None,
+    optimizer: Optimizer | Study | None = None,
 ) -> Result:
     """Maximise a noisy function.
 
     Parameters
     ----------
     f
-        Called with keywords if the space is a dict of names, else with an array. It returns a
+        Called with keywords if the space is a dict of names, else with an array. If it names a
+        parameter `trial`, and the space has none of that name, it is given the `Trial`: by
+        `trial.report(value, step)` and `trial.should_prune()` it may end early. It returns a
         number, or `(value, std)` if it knows the standard deviation of that value's noise: 0 means
         exact, None not known.
     space
         A list of (low, high) pairs, or a dict of named parameters: `(low, high)`, with "log",
         "int" or a step if need be, a list of choices, or `bool`. See `partita.space.as_space`.
     n_evals
-        Stop after this many evaluations that gave a value. At least one of the next three, this one
-        or `callback` must be given.
+        Stop after this many evaluations that gave a value or were ended early. At least one of the
+        next three, this one or `callback` must be given.
     max_seconds
         Stop when the time is up. An evaluation made here ends first; one in a worker is left.
     tolerance
@@ -95,6 +102,9 @@ def maximize(
     study
         A file such as "tune.db", or an open `Study`, that keeps the run: killed or ended, the same
         call resumes it. `n_evals` then counts all values of the study, so a larger one goes on.
+    optimizer
+        `result.optimizer` of an earlier run, or any other, to go on with what it knows. `n_evals`
+        are those to make besides. The space may be left out; settings are those it was made with.
 
     Returns
     -------
@@ -104,12 +114,14 @@ def maximize(
 
     Notes
     -----
-    An evaluation that raises, or returns anything but a finite number or a pair `(value, std)`
-    (None, NaN, words, an array of several, a negative std), has failed: it is counted in `nfail`,
-    not in `nfev`, and the run goes on. Near points that failed others are evaluated instead, see
-    `partita.optimize.failures`. If the first twenty all fail, or none has a value when the time is
-    up, `EvaluationFailed` is raised; if more than 100 fail, and than ten times those that succeed,
-    the run ends with what it has. So it does at Ctrl-C, or when a pool of processes breaks.
+    An evaluation that raises `TrialPruned` was ended early: the model learns what its last report
+    says of its value, and it is counted in `npruned`. One that raises anything else, or returns
+    anything but a finite number or a pair `(value, std)` (None, NaN, words, an array of several, a
+    negative std), has failed: it is counted in `nfail`, not in `nfev`, and the run goes on. Near
+    points that failed others are evaluated instead, see `partita.optimize.failures`. If the first
+    twenty all fail, or none has a value when the time is up, `EvaluationFailed` is raised; if more
+    than 100 fail, and than ten times those that succeed, the run ends with what it has. So it does
+    at Ctrl-C, or when a pool of processes breaks.
     Bounds and certificate are of the function where it can be evaluated, and know nothing of
     failures: give `feasible` where they are known beforehand.
     """
@@ -124,6 +136,7 @@ def maximize(
             policy,
             feasible,
             study,
+            optimizer,
         ),
         limits_of(n_evals, max_seconds, tolerance, callback),
         workers_of(executor, in_flight, batch),
@@ -136,7 +149,7 @@ def maximize(
 
 def minimize(
     f: Function,
-    space: Any,
+    space: Any = None,
     *,
     n_evals: int | None = None,
     max_seconds: float | None = None,
@@ -156,6 +169,7 @@ def minimize(
     progress: bool | None = None,
     catch: Catch = CATCH,
     study: StudyLike = None,
+    optimizer: Optimizer | Study | None = None,
 ) -> Result:
     """Minimise a noisy function: see `maximize`, which this mirrors."""
     return optimise(
@@ -169,6 +183,7 @@ def minimize(
             policy,
             feasible,
             study,
+            optimizer,
         ),
         limits_of(n_evals, max_seconds, tolerance, callback),
         workers_of(executor, in_flight, batch),

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
 
@@ -26,13 +26,16 @@ from partita.optimize.loop import (
     one_at_a_time,
 )
 from partita.optimize.meter import Meter
-from partita.optimize.optimizer import Optimizer, Suggestion
+from partita.optimize.optimizer import Optimizer
 from partita.optimize.parallel import Workers, in_parallel
 from partita.optimize.player import Player
 from partita.optimize.result import Checkpoint, History, Result, answer
 from partita.optimize.starts import read_starts, without_known
+from partita.optimize.trial import Suggestion
 from partita.policies import optional
 from partita.space import as_space
+
+from .going_on import continued
 
 if TYPE_CHECKING:
     from partita.study import Study
@@ -58,6 +61,8 @@ class Problem:
         What an `Optimizer` is made of.
     study
         The study that keeps the run, if one does.
+    optimizer
+        What the run goes on with, if it does.
     """
 
     direction: Literal["minimize", "maximize"]
@@ -68,6 +73,7 @@ class Problem:
     policy: Any
     feasible: Any
     study: StudyLike
+    optimizer: Any = None
 
     def settings(self) -> dict[str, Any]:
         """The settings by the names that `Optimizer` and `Study.open` have for them."""
@@ -79,6 +85,11 @@ class Problem:
             "feasible": self.feasible,
             **self.assumptions.keywords(),
         }
+
+    def given(self) -> dict[str, Any]:
+        """The settings, None for those that are as usual, so that they may not have been given."""
+        usual = {"seed": SEED, "delta": DELTA}
+        return {n: None if usual.get(n) == v else v for n, v in self.settings().items()}
 
 
 def optimise(
@@ -107,6 +118,8 @@ def optimise(
         player = seat.player
         meter = Meter(player, problem.n_evals, limits.max_seconds, shown)
         ours.callback(meter.close)
+        if problem.optimizer is not None and limits.n_evals is not None:  # so many more
+            limits = replace(limits, n_evals=limits.n_evals + player.n_told + player.n_pruned)
         run = Run(player, seat.shown, limits, callback, caught, meter, interrupts, problem.seed)
         if x0 is not None:
             run.starts += without_known(read_starts(x0, player.space), player.trials)
@@ -165,23 +178,34 @@ class Seat(NamedTuple):
 @contextmanager
 def _seat(problem: Problem) -> Iterator[Seat]:
     """An optimizer, or the study that keeps the run: opened and closed here if it is a file."""
-    settings = problem.settings()
-    if problem.study is None:
-        optimizer = Optimizer(problem.space, **settings)
+    going_on = None if problem.optimizer is None else _going_on(problem)
+    if isinstance(going_on, Optimizer) or (going_on is None and problem.study is None):
+        optimizer = going_on or Optimizer(problem.space, **problem.settings())
         yield Seat(optimizer, optimizer, [])
         return
-    study = _resumed(problem.study, problem.space, settings)
+    study = going_on or _resumed(problem.study, problem.space, problem.given())
     now = time.time()
     earlier = [note._replace(seconds=note.seconds - now) for note in study.notes()]
     with study.running() as player:
         try:
             yield Seat(player, study, earlier)
         finally:
-            if study is not problem.study:  # until somebody looks
+            if study is not problem.study and study is not going_on:  # until somebody looks
                 study.close()
 
 
-def _resumed(study: object, space: Any, settings: dict[str, Any]) -> Study:
+def _going_on(problem: Problem) -> Optimizer | Study:
+    """What a run goes on with: an optimizer, or a study."""
+    if problem.study is not None:
+        raise InvalidInput(
+            "optimizer and study are both given: give the study alone to go on with it"
+        )
+    settings = problem.given()
+    del settings["direction"], settings["n_evals"]
+    return continued(problem.optimizer, problem.direction, problem.space, settings)
+
+
+def _resumed(study: object, space: Any, given: dict[str, Any]) -> Study:
     """The study of a run, begun if there is none; refused if it is about something else.
 
     The usual seed and delta are taken for not given, so that a study with others can be resumed
@@ -189,10 +213,6 @@ def _resumed(study: object, space: Any, settings: dict[str, Any]) -> Study:
     """
     from partita.study import Study  # late: most runs have none
 
-    usual = {"seed": SEED, "delta": DELTA}
-    given: dict[str, Any] = {
-        name: None if usual.get(name) == value else value for name, value in settings.items()
-    }
     if isinstance(study, Study):
         study.check(space, **given)
         return study
@@ -204,7 +224,7 @@ def _resumed(study: object, space: Any, settings: dict[str, Any]) -> Study:
 def _result(run: Run, stop: Stop, dropped: int) -> Result:
     player = run.player
     if not run.n_told:
-        raise _nothing_in_time(run) from (run.errors[0] if run.errors else None)
+        raise _nothing(run) from (run.errors[0] if run.errors else None)
     if not run.checkpoints or run.checkpoints[-1].evaluations < run.n_told:
         run.checkpoint()
     best, last = player.recommend(), run.checkpoints[-1]
@@ -214,6 +234,8 @@ def _result(run: Run, stop: Stop, dropped: int) -> Result:
             "evaluation still under way was" if dropped == 1 else "evaluations still under way were"
         )
         message += f" {dropped:,} {what} dropped."
+    if run.n_pruned:
+        message += f" {run.n_pruned:,} {'was' if run.n_pruned == 1 else 'were'} ended early."
     if run.n_failed:
         message += f" {run.n_failed:,} failed, first with {error_text(run.errors[0])}."
     if _contradicted(player, best, last.certificate):
@@ -230,6 +252,7 @@ def _result(run: Run, stop: Stop, dropped: int) -> Result:
         message=message,
         nfev=run.n_told,
         nfail=run.n_failed,
+        npruned=run.n_pruned,
         nit=run.n_told,
         errors=list(run.errors),
         seconds=run.seconds,
@@ -239,7 +262,14 @@ def _result(run: Run, stop: Stop, dropped: int) -> Result:
     )
 
 
-def _nothing_in_time(run: Run) -> EvaluationFailed:
+def _nothing(run: Run) -> EvaluationFailed:
+    if run.limits.max_seconds is None or run.time_up() is None:
+        return EvaluationFailed(
+            f"all {run.n_pruned:,} evaluations were pruned, so that nothing is known of the "
+            "function: let those go on that should_prune() does not end",
+            run.n_failed,
+            run.errors,
+        )
     text = f"no evaluation gave a value in time, within {run.limits.max_seconds:g} seconds"
     if run.n_failed:
         text += f": {run.n_failed:,} failed, the first with {error_text(run.errors[0])}"

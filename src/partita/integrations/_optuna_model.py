@@ -16,7 +16,8 @@ from partita.errors import InvalidInput
 from partita.model.assumptions import Assumptions
 from partita.optimize.failures import Failures
 from partita.optimize.making import check_maker
-from partita.optimize.optimizer import Optimizer, Suggestion, Trial
+from partita.optimize.optimizer import Optimizer
+from partita.optimize.trial import Suggestion, Trial
 from partita.space import Space
 
 from ._optuna_space import PROPOSAL, SearchSpace, Translation
@@ -153,7 +154,7 @@ class Model:
     def recommend(self) -> Suggestion:
         """The best parameters by what is known, as the objective gets them."""
         best = self.optimizer.recommend()
-        return best._replace(params=self.translation.external(best.params))
+        return best.at(self.translation.external(best.params))
 
     def _fail(self, point: dict[str, Any], pending: _Pending | None) -> None:
         self._failures.failed(point, None if pending is None else pending.trial)

@@ -17,7 +17,7 @@ from partita.errors import InvalidInput
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
-from partita.optimize.optimizer import Suggestion
+from partita.optimize.trial import Suggestion
 
 try:
     from optuna.samplers import BaseSampler, RandomSampler
@@ -227,7 +227,7 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
             are not in the search space have the values of the best trial with the others.
         """
         best = self._latest(study, Model.recommend)
-        return best._replace(params=completed(study, best.params))
+        return best.at(completed(study, best.params))
 
     def certificate(self, study: Any) -> float:
         """How much better than the recommended parameters any others can still be."""

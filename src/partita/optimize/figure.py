@@ -35,6 +35,8 @@ def figure_of(result: Result) -> RunFigure:
     band = Band(history.best_mean, history.lower, history.upper)
     progress = Progress(history.values, history.evaluations, band, history.certificate)
     failed = f", {result.nfail:,} failed" if result.nfail else ""
+    if result.get("npruned"):
+        failed += f", {result.npruned:,} pruned"
     bounds = "" if result.guarantee == "none" else f", bounds {result.guarantee}"
     answer = params_text(result.params)
     at = answer if isinstance(result.params, dict) else f"x = {answer}"

@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from partita._text import message_of
-from partita.errors import EvaluationFailed, InvalidInput, Settled
+from partita.errors import EvaluationFailed, InvalidInput, Settled, TrialPruned
 
-from .evaluate import Function, Outcome, outcome_of
+from .evaluate import Function, Outcome, outcome_of, takes_trial
 from .failures import MOST_HELD, Failures
 from .interrupts import Interrupts
 from .meter import Meter
-from .optimizer import Trial
 from .player import Player, give_up
 from .result import Checkpoint
+from .trial import Trial
 
 _log = logging.getLogger(__name__)
 
@@ -109,6 +109,7 @@ class Run:
         self.pending: dict[int, Trial] = {}
         #: A study that is resumed has values already, and may get some from other processes.
         self.n_told = player.n_told
+        self.n_pruned = player.n_pruned
         self.n_failed = 0
         #: Whether this run has told a value of its own.
         self._learned_any = False
@@ -131,7 +132,12 @@ class Run:
         """How many evaluations may be begun, `most` at most."""
         if self.limits.n_evals is None:
             return most
-        return min(most, self.limits.n_evals - self.n_told - len(self.pending))
+        return min(most, self.limits.n_evals - self.n_ended - len(self.pending))
+
+    @property
+    def n_ended(self) -> int:
+        """How many evaluations have a value, or were ended early."""
+        return self.n_told + self.n_pruned
 
     # -- steps ---------------------------------------------------------------------------------
 
@@ -150,6 +156,10 @@ class Run:
     def settle(self, trial: Trial, outcome: Outcome) -> Stop | None:
         """Take in how an evaluation ended, and return why the run should end, if it should."""
         error = outcome.error
+        if outcome.reports is not None:  # a worker has a copy of the trial
+            trial._progress.readings = dict(outcome.reports)
+        if isinstance(error, TrialPruned):
+            return self._pruned(trial)
         with self._interrupts.held():
             counts = error is None
             if error is None:
@@ -194,6 +204,21 @@ class Run:
         del self.pending[trial.number]
         self.n_told = self.player.n_told
 
+    def _pruned(self, trial: Trial) -> Stop | None:
+        """Take in that an evaluation was ended early."""
+        with self._interrupts.held():
+            try:
+                self.player.prune(trial)
+            except Settled:
+                self._overtaken(trial, math.nan)
+            else:
+                del self.pending[trial.number]
+                self.n_pruned = self.player.n_pruned
+                if not trial.reports:  # nothing was learned there: look elsewhere
+                    self._failures.failed(trial.params, None)
+                self.tick()
+        return self.all_made() or self.time_up()
+
     def _learned(self, trial: Trial) -> None:
         del self.pending[trial.number]
         self.n_told = self.player.n_told
@@ -205,11 +230,11 @@ class Run:
 
     def tick(self) -> None:
         """Draw the meter, if that is due."""
-        self._meter.show(self.n_told, self.n_failed)
+        self._meter.show(self.n_ended, self.n_failed)
 
     def all_made(self) -> Stop | None:
         """The end of a run that has as many values as were wanted."""
-        if self.limits.n_evals is not None and self.n_told >= self.limits.n_evals:
+        if self.limits.n_evals is not None and self.n_ended >= self.limits.n_evals:
             return Stop(DONE, True, "All evaluations were made.")
         return None
 
@@ -312,9 +337,10 @@ class Run:
 
 def one_at_a_time(run: Run, f: Function) -> Stop:
     """Evaluate here, in this thread."""
+    with_trial = takes_trial(f, run.player.space)
     while True:
         trial = run.ask()
-        ended = run.settle(trial, outcome_of(f, trial.params))
+        ended = run.settle(trial, outcome_of(f, trial.params, trial if with_trial else None))
         if ended is not None:
             return ended
 

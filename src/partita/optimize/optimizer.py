@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, overload
 
 import numpy as np
 
-from partita._checks import as_floats, check_choice, check_delta, check_horizon, check_seed
+from partita._checks import (
+    as_floats,
+    check_choice,
+    check_count,
+    check_delta,
+    check_horizon,
+    check_seed,
+)
 from partita._locks import in_turn, is_under_way, new_lock, turn_of
 from partita._types import FloatArray, Prediction
 from partita.errors import HalfChanged, InvalidInput, NotPending, Settled
@@ -20,46 +26,16 @@ from partita.policies import optional
 from partita.policies.base import Policy
 from partita.space import Space, as_space
 
+from .bulk import is_many, read_batch
+from .early import Progress, Rule
 from .game import Game
 from .making import check_lengthscales, domain_of, make_policy
-from .trials import FAILED, FINISHED, PENDING, Trials
+from .trial import Suggestion, Trial, by_place
+from .trials import FAILED, FINISHED, PENDING, PRUNED, Trials
 from .values import as_std, as_value
 
 #: Rounding that is forgiven in a coordinate of the unit cube.
 SAME_POINT = 1e-9
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Trial:
-    """A numbered evaluation to make.
-
-    Attributes
-    ----------
-    number
-        From 0 on.
-    params
-        What the function is given: a dict, for `f(**trial.params)`, or an array, for
-        `f(trial.params)`.
-    x
-        The array; for named parameters the point of the unit cube, (D,).
-    """
-
-    number: int
-    params: Any
-    x: FloatArray
-    #: Where it was made, to tell it from a trial of another optimizer whatever becomes of `params`:
-    #: the mark of the space, and the bytes of the point of the unit cube.
-    _origin: tuple[int, bytes] | None = field(default=None, repr=False)
-
-
-class Suggestion(NamedTuple):
-    """What the optimiser would settle on, and what is known of the function there."""
-
-    params: Any
-    x: FloatArray
-    mean: float
-    lower: float
-    upper: float
 
 
 class Optimizer:
@@ -128,10 +104,26 @@ class Optimizer:
 
     # -- asking and telling --------------------------------------------------------------------
 
-    def ask(self) -> Trial:
-        """The next trial. Ask again before telling and this one stays pending."""
+    @overload
+    def ask(self, count: None = None) -> Trial: ...
+    @overload
+    def ask(self, count: int) -> list[Trial]: ...
+    def ask(self, count: int | None = None) -> Trial | list[Trial]:
+        """The next trial, or a list of `count` trials to evaluate at the same time.
+
+        Ask again before telling and those stay pending.
+        """
         with self._turn:
-            return self._trial(self._play("ask"))
+            if count is None:
+                return self._trial(self._play("ask"))
+            begun: list[Trial] = []
+            try:
+                begun.extend(self._trial(self._play("ask")) for _ in range(check_count(count)))
+            except Exception:  # all or none
+                for trial in begun:
+                    self._play("cancel", trial.number)
+                raise
+            return begun
 
     def expect(self, params: Any) -> Trial:
         """A trial at parameters that were chosen elsewhere and are being evaluated.
@@ -145,11 +137,27 @@ class Optimizer:
         """Report the value of a trial, given itself or its number.
 
         `std` is the standard deviation of this value's noise, if that is known: 0 means exact.
-        Nothing changes when the call is refused.
+        Nothing changes when the call is refused. What the trial has reported is kept.
+
+        Tell every value that there is. Bounds hold for values that were not selected by how they
+        turned out: who evaluates a point until it looks good, and tells that alone, breaks them.
         """
         with self._turn:
             number = self.number_of(trial, "tell")
-            self._play("tell", number, as_value(value), self.std_of(std, "tell"))
+            told = as_value(value), self.std_of(std, "tell")
+            self._play("tell", number, *told, reports_of(trial))
+
+    def prune(self, trial: Trial | int) -> None:
+        """End a trial early, whose evaluation can hardly become the best: see `should_prune`.
+
+        The model learns what its last report says of its value, with the error of that, never the
+        report as a value. It learns nothing if too few trials have finished to say, or if the
+        bounds are proven ones, which nothing that is only expected may enter.
+        """
+        with self._turn:
+            number = self.number_of(trial, "prune")
+            reports = reports_of(trial)
+            self._play("prune", number, self._play("expected", reports), reports)
 
     def cancel(self, trial: Trial | int) -> None:
         """Give up a trial, whose evaluation failed or was dropped. It counts as failed.
@@ -159,15 +167,53 @@ class Optimizer:
         with self._turn:
             self._play("cancel", self.number_of(trial, "cancel"))
 
-    def add(self, params: Any, value: Any, std: float | None = None) -> int:
+    def add(self, params: Any, value: Any, std: Any = None) -> Any:
         """Report a value known from elsewhere, at any time, and get the number of its trial.
 
-        `std` is as for `tell`.
+        Or many at once, and get the list of their numbers. That is far quicker than one by one,
+        and either all are taken in or, if one cannot be, none is.
+
+        Parameters
+        ----------
+        params
+            What the function was given: a dict, or an array (d,). For many, an array (n, d), a list
+            of dicts, a dict of columns, or a data frame.
+        value
+            What it returned: a number; for many, n numbers.
+        std
+            As for `tell`: a number; for many, one for all or n numbers, None or NaN where it is not
+            known.
+
+        Notes
+        -----
+        Give all values that there are, or some chosen without looking at how they turned out. The
+        bounds are wrong for data that were selected by their own values, such as the best hundred
+        of a thousand.
+
+        Examples
+        --------
+        >>> import partita as pt
+        >>> optimizer = pt.Optimizer({"rate": (1e-4, 1e-1, "log"), "depth": (1, 12, "int")})
+        >>> optimizer.add({"rate": 0.01, "depth": 3}, 0.42)
+        0
+        >>> optimizer.add({"rate": [0.02, 0.001], "depth": [4, 8]}, [0.37, 0.58])
+        [1, 2]
         """
         with self._turn:
+            if is_many(params, value, self.space):
+                return self._add_many(params, value, std)
             told, noise = as_value(value), self.std_of(std, "add")
             number: int = self._play("add", self.point_of(params, "add"), told, noise)
             return number
+
+    def _add_many(self, params: Any, values: Any, stds: Any) -> list[int]:
+        batch = read_batch(params, values, stds, self.space, self.point_of, self.std_of)
+        try:
+            return list(self._play("add_many", batch))
+        except Exception:
+            if not isinstance(self.policy, Policy):  # one of the user's own may know some of them
+                self._changed_by = "add"
+            raise
 
     def _play(self, verb: str, *args: Any) -> Any:
         """What a method of the game returns; the next call notices it if this one is cut short."""
@@ -226,9 +272,13 @@ class Optimizer:
 
     def _trial(self, number: int) -> Trial:
         unit = self.game.ledger.unit(number)
-        params = self.space.decode(unit)
-        x = unit if self.space.named else params
-        return Trial(number, params, x, (self.space.mark, unit.tobytes()))
+        origin = self.space.mark, unit.tobytes()
+        return Trial(number, self.space.decode(unit), unit, origin, Progress(self._rule()))
+
+    def _rule(self) -> Rule | None:
+        """Which trials are hopeless by now; free of cost where nothing is reported."""
+        rule: Rule | None = self._play("rule") if len(self.game.curves) else None
+        return rule
 
     def point_of(self, params: Any, verb: str) -> FloatArray:
         """The point (D,) of parameters that may be evaluated; `verb` is for the error."""
@@ -263,7 +313,8 @@ class Optimizer:
             self._check_origin(trial, verb)
         state = ledger.state(number)
         if state != PENDING and number not in also:
-            what = "was told already" if state == FINISHED else "was cancelled"
+            ends = {FINISHED: "was told already", FAILED: "was cancelled", PRUNED: "was pruned"}
+            what = ends[state]
             raise Settled(
                 f"{verb}({number}): trial {number} {what}. Ask for a new trial, or use add(params, "
                 "value) for a further value at its parameters"
@@ -291,7 +342,7 @@ class Optimizer:
         with self._turn:
             unit, *bounds = self._play("recommend")
         params = self.space.decode(unit)
-        return Suggestion(params, unit if self.space.named else params, *bounds)
+        return Suggestion(params, by_place(params), *bounds)
 
     def certificate(self) -> float:
         """How much better than the recommended parameters any others can still be.
@@ -341,8 +392,19 @@ class Optimizer:
             return self.game.ledger.counts[FAILED]
 
     @property
+    def n_pruned(self) -> int:
+        """How many trials were ended early."""
+        with self._turn:
+            return self.game.ledger.counts[PRUNED]
+
+    @in_turn
+    def reports(self, number: int) -> dict[int, float]:
+        """What a trial that has ended had reported after each step."""
+        return self.game.curves.of(number)
+
+    @property
     def n_pending(self) -> int:
-        """How many trials are neither told nor cancelled."""
+        """How many trials have not ended."""
         with self._turn:
             return self.game.ledger.counts[PENDING]
 
@@ -389,13 +451,18 @@ class Optimizer:
         return (
             f"Optimizer({self.space!r}, direction={self.direction!r}, "
             f"policy={type(self.policy).__name__}: {self.n_told} told, {self.n_pending} pending, "
-            f"{self.n_failed} failed)"
+            f"{self.n_failed} failed{f', {self.n_pruned} pruned' if self.n_pruned else ''})"
         )
 
 
 def _lock_of(policy: Any) -> Any:
     """The policy's own lock: who has one of the two never waits for the other."""
     return turn_of(policy) if isinstance(policy, Policy) else new_lock()
+
+
+def reports_of(trial: Trial | int) -> dict[int, float]:
+    """What a trial has reported; nothing is known of one that is given by its number."""
+    return trial.reports if isinstance(trial, Trial) else {}
 
 
 def _check_evaluations(n_evals: object) -> int:

@@ -11,7 +11,7 @@ from partita.errors import Settled
 from partita.policies.base import Policy
 from partita.space import Space
 
-from .optimizer import Suggestion, Trial
+from .trial import Suggestion, Trial
 from .trials import Trials
 
 
@@ -47,6 +47,10 @@ class Player(Protocol):
         """How many values have been told or added."""
 
     @property
+    def n_pruned(self) -> int:
+        """How many trials were ended early."""
+
+    @property
     def adopted(self) -> Sequence[Trial]:
         """Trials that a killed run had under way, which `ask` returns before any other."""
 
@@ -61,6 +65,9 @@ class Player(Protocol):
 
     def cancel(self, trial: Trial) -> None:
         """Give up a trial."""
+
+    def prune(self, trial: Trial) -> None:
+        """End a trial early, with what it has reported."""
 
     def hold(self, trial: Trial) -> None:
         """Keep a trial pending that is not evaluated any more, or never was."""

@@ -18,7 +18,7 @@ from .trials import Record, Trials
 if TYPE_CHECKING:
     from partita.space import Space
 
-    from .optimizer import Suggestion
+    from .trial import Suggestion
 
 
 class Checkpoint(NamedTuple):
@@ -126,8 +126,8 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
     success, status, message
         Why the run ended. Status: 0 all evaluations made, 1 time up, 2 within the tolerance,
         3 ended by the callback, 4 interrupted, 5 too many failures, 6 the executor failed.
-    nfev, nfail
-        Evaluations that gave a value, and that failed.
+    nfev, nfail, npruned
+        Evaluations that gave a value, that failed, and that were ended early.
     errors
         The first few errors, the exceptions themselves.
     seconds
@@ -159,6 +159,8 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
         if "history" not in self:  # made by hand, or by a copy of SciPy's
             return str(super().__repr__())
         failed = f", {self.nfail:,} failed" if self.nfail else ""
+        if self.get("npruned"):
+            failed += f", {self.npruned:,} pruned"
         says = "no other point is better by more" if self.certificate < math.inf else "not known"
         rows = [
             ("message", str(self.message)),

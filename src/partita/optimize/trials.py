@@ -18,13 +18,17 @@ from partita.space import Space
 PENDING: Final = 0
 FINISHED: Final = 1
 FAILED: Final = 2
-STATES = ("pending", "finished", "failed")
+PRUNED: Final = 3
+STATES = ("pending", "finished", "failed", "pruned")
 #: Arrays of a ledger, in the order in which a table has them.
 _COLUMNS = ("_units", "_values", "_states", "_stds")
 
 
 class Ledger:
-    """Points (n, D) of the unit cube, values, their noise and states of trials, from number 0."""
+    """Points (n, D) of the unit cube, values, their noise and states of trials, from number 0.
+
+    A pruned trial has the value that it was expected to have, and the noise of that, or neither.
+    """
 
     def __init__(self, dim: int) -> None:
         self._units = np.empty((16, dim))
@@ -33,7 +37,7 @@ class Ledger:
         self._states = np.zeros(16, dtype=np.int8)
         self._n = 0
         #: How many trials are in each state.
-        self.counts = [0, 0, 0]
+        self.counts = [0] * len(STATES)
 
     def __len__(self) -> int:
         return self._n
@@ -61,6 +65,25 @@ class Ledger:
         self._n = number + 1  # last: should anything interrupt this, there is no such trial
         return number
 
+    def extend(self, units: FloatArray, values: FloatArray, stds: FloatArray | None) -> range:
+        """Take in trials (n, D) that have values (n,), and return their numbers."""
+        first, n = self._n, len(values)
+        more = max(first + n - len(self._states), 0)
+        if more:
+            more = max(more, first)
+            self._units = np.concatenate([self._units, np.empty((more, self._units.shape[1]))])
+            self._values = np.concatenate([self._values, np.full(more, np.nan)])
+            self._stds = np.concatenate([self._stds, np.full(more, np.nan)])
+            self._states = np.concatenate([self._states, np.zeros(more, np.int8)])
+        rows = slice(first, first + n)
+        self._units[rows], self._values[rows] = units, values
+        if stds is not None:
+            self._stds[rows] = stds
+        self._states[rows] = FINISHED
+        self.counts[FINISHED] += n
+        self._n = first + n  # last: should anything interrupt this, there are no such trials
+        return range(first, first + n)
+
     def settle(
         self, number: int, state: int, value: float = math.nan, std: float | None = None
     ) -> None:
@@ -83,7 +106,7 @@ class Ledger:
 
     def told(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray | None]]:
         """Points (n, D), values and noise (n,): first those without known noise, then the rest."""
-        told = self._states[: self._n] == FINISHED
+        told = ~np.isnan(self._values[: self._n])
         noisy = np.isnan(self._stds[: self._n])
         for rows, given in ((told & noisy, False), (told & ~noisy, True)):
             if rows.any():
@@ -117,8 +140,9 @@ class Ledger:
     def table(self, space: Space) -> Trials:
         """A copy of the record to read."""
         n = self._n
-        columns = [getattr(self, name)[:n].copy() for name in _COLUMNS]
-        return Trials(space, np.arange(n), *columns)
+        units, values, states, stds = (getattr(self, name)[:n].copy() for name in _COLUMNS)
+        values[states == PRUNED] = stds[states == PRUNED] = np.nan  # expected, not told
+        return Trials(space, np.arange(n), units, values, states, stds)
 
     def as_data(self) -> State:
         """The record as plain data."""
@@ -126,7 +150,7 @@ class Ledger:
 
     def restore(self, saved: Saved) -> None:
         """Go on from the record that `as_data` returned."""
-        states = saved.bytes("states", (None,), FAILED)
+        states = saved.bytes("states", (None,), PRUNED)
         n, dim = len(states), self._units.shape[1]
         if not n:
             return
@@ -134,10 +158,26 @@ class Ledger:
         self._values = saved.floats("values", (n,), nan=True)
         self._stds = saved.floats("stds", (n,), 0.0, LARGEST, nan=True)
         has_value = ~np.isnan(self._values)
-        saved.require(np.array_equal(has_value, states == FINISHED), "values of finished trials")
+        rest = states != PRUNED
+        saved.require(
+            np.array_equal(has_value[rest], states[rest] == FINISHED), "values of finished trials"
+        )
         saved.require(has_value[~np.isnan(self._stds)].all(), "noise of values")
+        expected = has_value & ~rest
+        saved.require(not np.isnan(self._stds[expected]).any(), "noise of expected values")
         self._states, self._n = states, n
-        self.counts = np.bincount(states, minlength=3).tolist()
+        self.counts = np.bincount(states, minlength=len(STATES)).tolist()
+
+    @property
+    def values(self) -> FloatArray:
+        """The values of finished trials, NaN for all others, (n,)."""
+        finished = self._states[: self._n] == FINISHED
+        return np.where(finished, self._values[: self._n], np.nan)
+
+    @property
+    def known(self) -> int:
+        """How many values the policy has been told, those expected of pruned trials included."""
+        return int((~np.isnan(self._values[: self._n])).sum())
 
     def numbers(self, state: int) -> list[int]:
         """The numbers of the trials in a state."""
@@ -164,9 +204,9 @@ class Record(NamedTuple):
     params
         What the function was given: a dict, or an array.
     value
-        As told; None if the trial is pending or failed.
+        As told; None if the trial is pending, failed or pruned.
     state
-        "pending", "finished" or "failed".
+        "pending", "finished", "failed" or "pruned".
     std
         The standard deviation of the value's noise, as told; None if it is not known.
     """
@@ -193,9 +233,9 @@ class Trials(Sequence[Record]):
     units
         Points of the unit cube, (n, D).
     values
-        As told, in the user's direction; NaN for those pending or failed. (n,)
+        As told, in the user's direction; NaN for those without a value. (n,)
     codes
-        States as numbers: 0 pending, 1 finished, 2 failed. (n,)
+        States as numbers: 0 pending, 1 finished, 2 failed, 3 pruned. (n,)
     stds
         Standard deviations of the values' noise, as told; NaN where it is not known. (n,)
     """
@@ -237,7 +277,7 @@ class Trials(Sequence[Record]):
 
     @property
     def states(self) -> list[str]:
-        """Each one's state: "pending", "finished" or "failed"."""
+        """Each one's state: "pending", "finished", "failed" or "pruned"."""
         return [STATES[code] for code in self.codes]
 
     @property
@@ -252,8 +292,13 @@ class Trials(Sequence[Record]):
 
     @property
     def pending(self) -> Trials:
-        """Those neither told nor cancelled."""
+        """Those that have not ended."""
         return self._rows(self.codes == PENDING)
+
+    @property
+    def pruned(self) -> Trials:
+        """Those whose evaluation was ended early, since it could hardly become the best."""
+        return self._rows(self.codes == PRUNED)
 
     def _rows(self, which: slice | npt.NDArray[np.bool_]) -> Trials:
         return Trials(
@@ -266,5 +311,7 @@ class Trials(Sequence[Record]):
         )
 
     def __repr__(self) -> str:
-        counts = np.bincount(self.codes, minlength=3).tolist()
-        return f"Trials({counts[1]} finished, {counts[2]} failed, {counts[0]} pending)"
+        counts = np.bincount(self.codes, minlength=len(STATES)).tolist()
+        pruned = f", {counts[PRUNED]} pruned" if counts[PRUNED] else ""
+        ended = f"{counts[FINISHED]} finished, {counts[FAILED]} failed{pruned}"
+        return f"Trials({ended}, {counts[PENDING]} pending)"

@@ -9,16 +9,18 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
-from partita._checks import as_number, check_choice
+from partita._checks import as_number, check_choice, check_count
 from partita._types import FloatArray, Prediction
 from partita.errors import InvalidInput
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
-from partita.optimize.optimizer import Optimizer, Suggestion, Trial
+from partita.optimize.bulk import is_many, read_batch
+from partita.optimize.optimizer import Optimizer, reports_of
 from partita.optimize.result import Checkpoint
+from partita.optimize.trial import Suggestion, Trial
 from partita.optimize.trials import Trials
 from partita.optimize.values import Observation, as_value
 from partita.policies.base import Policy
@@ -26,31 +28,13 @@ from partita.space import Space
 
 from . import owner as owners
 from .events import FIRST_TIME, LAST_TIME, OWNERS, PROGRESS, Kind
+from .owner import NOBODY, Owner
 from .place import as_path
 from .replica import Change, Replica
 from .settings import Settings
 from .store import Store
 
 T = TypeVar("T")
-
-
-class Owner(NamedTuple):
-    """A run, by its two rows in the table `owners`.
-
-    Attributes
-    ----------
-    evaluates
-        Owns the trials that it evaluates.
-    holds
-        Owns those that it keeps pending without evaluating them.
-    """
-
-    evaluates: int | None = None
-    holds: int | None = None
-
-
-#: Asks for trials that are evaluated elsewhere.
-NOBODY = Owner()
 
 
 class Study:
@@ -155,21 +139,27 @@ class Study:
 
     # -- asking and telling --------------------------------------------------------------------
 
-    def ask(self) -> Trial:
-        """The next trial. Ask again before telling and this one stays pending."""
+    @overload
+    def ask(self, count: None = None) -> Trial: ...
+    @overload
+    def ask(self, count: int) -> list[Trial]: ...
+    def ask(self, count: int | None = None) -> Trial | list[Trial]:
+        """The next trial, or a list of `count` trials: see `Optimizer.ask`."""
+        if count is None:
+            return self._changed(self._next_trial)
+        number = check_count(count)
+        return self._changed(lambda change: [self._next_trial(change) for _ in range(number)])
 
-        def next_trial(change: Change) -> Trial:
-            state = change.state
-            while self.adopted:
-                trial = self.adopted.popleft()
-                if trial.number in state.asked or trial.number in state.expired:
-                    return trial  # nobody has settled it since
-            change.begin()
-            begun = state.ask(time.time(), self._owner.evaluates)
-            change.log(begun.event)
-            return begun.trial
-
-        return self._changed(next_trial)
+    def _next_trial(self, change: Change) -> Trial:
+        state = change.state
+        while self.adopted:
+            trial = self.adopted.popleft()
+            if trial.number in state.asked or trial.number in state.expired:
+                return trial  # nobody has settled it since
+        change.begin()
+        begun = state.ask(time.time(), self._owner.evaluates)
+        change.log(begun.event)
+        return begun.trial
 
     def expect(self, params: Any) -> Trial:
         """A trial at parameters that were chosen elsewhere and are being evaluated."""
@@ -187,6 +177,7 @@ class Study:
         """Report the value of a trial, given itself or its number. One that expired is welcome.
 
         `std` is the standard deviation of this value's noise, if that is known: 0 means exact.
+        Tell every value: bounds are wrong for values that were selected by how they turned out.
         """
 
         def told(change: Change) -> None:
@@ -194,9 +185,20 @@ class Study:
             number = state.optimizer.number_of(trial, "tell", also=state.expired)
             seen = Observation(as_value(value), state.optimizer.std_of(std, "tell"))
             change.begin()
-            change.log(state.tell(number, seen, time.time()))
+            change.log(state.tell(number, seen, time.time(), reports_of(trial)))
 
         self._changed(told)
+
+    def prune(self, trial: Trial | int) -> None:
+        """End a trial early, whose evaluation can hardly become the best: see `Optimizer`."""
+
+        def pruned(change: Change) -> None:
+            state = change.state
+            number = state.optimizer.number_of(trial, "prune", also=state.expired)
+            change.begin()
+            change.log(state.prune(number, time.time(), reports_of(trial)))
+
+        self._changed(pruned)
 
     def cancel(self, trial: Trial | int) -> None:
         """Give up a trial, whose evaluation failed or was dropped. One that expired stays so."""
@@ -210,14 +212,22 @@ class Study:
 
         self._changed(cancelled)
 
-    def add(self, params: Any, value: Any, std: float | None = None) -> int:
-        """Report a value known from elsewhere, at any time, and get the number of its trial.
+    def add(self, params: Any, value: Any, std: Any = None) -> Any:
+        """Report a value known from elsewhere, or many in one transaction: see `Optimizer.add`.
 
-        `std` is as for `tell`.
+        Returned is the number of the trial, or the list of their numbers.
         """
 
-        def added(change: Change) -> int:
+        def added(change: Change) -> Any:
             optimizer = change.state.optimizer
+            if is_many(params, value, optimizer.space):
+                batch = read_batch(
+                    params, value, std, optimizer.space, optimizer.point_of, optimizer.std_of
+                )
+                change.begin()
+                events = change.state.add_many(batch, time.time())
+                change.log_all(events)
+                return [event.trial for event in events]
             seen = Observation(as_value(value), optimizer.std_of(std, "add"))
             unit = optimizer.point_of(params, "add")
             change.begin()
@@ -312,8 +322,17 @@ class Study:
         return self._read(lambda optimizer: optimizer.n_failed)
 
     @property
+    def n_pruned(self) -> int:
+        """How many trials were ended early."""
+        return self._read(lambda optimizer: optimizer.n_pruned)
+
+    def reports(self, number: int) -> dict[int, float]:
+        """What a trial that has ended had reported after each step."""
+        return self._read(lambda optimizer: optimizer.reports(number))
+
+    @property
     def n_pending(self) -> int:
-        """How many trials are neither told nor cancelled."""
+        """How many trials have not ended."""
         return self._read(lambda optimizer: optimizer.n_pending)
 
     @property
