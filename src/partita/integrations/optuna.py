@@ -36,7 +36,10 @@ from ._optuna_space import (
     completed,
     playable,
 )
+from ._optuna_stop import CertificateCallback
 from ._optuna_trials import Ended, TrialReader
+
+__all__ = ["CertificateCallback", "PartitaSampler"]
 
 T = TypeVar("T")
 _LOGGER = logging.getLogger(__name__)
@@ -56,9 +59,10 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
     Where the objective knows the noise of its value, `trial.set_user_attr("std", ...)` says so: its
     standard deviation, 0 for an exact value. Trials of other samplers may have it, too.
 
-    A trial that is pruned counts with the last value it reported. One that fails, or is pruned
-    without a value, tells nothing, but where trials failed others are hardly ever proposed, the
-    less the more there are. See docs/optuna.md.
+    Optuna's pruners work as they are. The last value that a pruned trial reported never counts as
+    its value: what it says of that, by the trials that finished, is told with the error of it. One
+    that fails, or is pruned when that is not known, tells nothing, but where trials failed others
+    are hardly ever proposed, the less the more there are. See docs/optuna.md.
 
     Parameters
     ----------
@@ -72,7 +76,7 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         For parameters outside the search space, and for the first trial if that is not given. A
         `RandomSampler` by default.
     consider_pruned_trials : bool
-        Whether pruned trials count with their values. If not, they are as failed ones.
+        Whether pruned trials tell what their reports say. If not, they are as failed ones.
     std_attr : str, optional
         The user attribute of a trial that holds the standard deviation of its value's noise. None
         to take no notice of any.
@@ -202,6 +206,7 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
                     trial.user_attrs,
                     state,
                     None if values is None else values[0],
+                    trial.intermediate_values,
                 )
             )
 

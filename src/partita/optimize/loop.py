@@ -208,13 +208,13 @@ class Run:
         """Take in that an evaluation was ended early."""
         with self._interrupts.held():
             try:
-                self.player.prune(trial)
+                learned = self.player.prune(trial)
             except Settled:
                 self._overtaken(trial, math.nan)
             else:
                 del self.pending[trial.number]
                 self.n_pruned = self.player.n_pruned
-                if not trial.reports:  # nothing was learned there: look elsewhere
+                if not learned:  # look elsewhere
                     self._failures.failed(trial.params, None)
                 self.tick()
         return self.all_made() or self.time_up()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -32,7 +32,7 @@ from .game import Game
 from .making import check_lengthscales, domain_of, make_policy
 from .trial import Suggestion, Trial, by_place
 from .trials import FAILED, FINISHED, PENDING, PRUNED, Trials
-from .values import as_std, as_value
+from .values import Observation, as_std, as_value
 
 #: Rounding that is forgiven in a coordinate of the unit cube.
 SAME_POINT = 1e-9
@@ -147,17 +147,19 @@ class Optimizer:
             told = as_value(value), self.std_of(std, "tell")
             self._play("tell", number, *told, reports_of(trial))
 
-    def prune(self, trial: Trial | int) -> None:
+    def prune(self, trial: Trial | int) -> bool:
         """End a trial early, whose evaluation can hardly become the best: see `should_prune`.
 
         The model learns what its last report says of its value, with the error of that, never the
         report as a value. It learns nothing if too few trials have finished to say, or if the
-        bounds are proven ones, which nothing that is only expected may enter.
+        bounds are proven ones, which nothing that is only expected may enter. Returned is whether
+        it has learned anything.
         """
         with self._turn:
-            number = self.number_of(trial, "prune")
-            reports = reports_of(trial)
-            self._play("prune", number, self._play("expected", reports), reports)
+            number, reports = self.number_of(trial, "prune"), reports_of(trial)
+            expected = self.expected(reports)
+            self._play("prune", number, expected, reports)
+            return expected is not None
 
     def cancel(self, trial: Trial | int) -> None:
         """Give up a trial, whose evaluation failed or was dropped. It counts as failed.
@@ -274,6 +276,12 @@ class Optimizer:
         unit = self.game.ledger.unit(number)
         origin = self.space.mark, unit.tobytes()
         return Trial(number, self.space.decode(unit), unit, origin, Progress(self._rule()))
+
+    @in_turn
+    def expected(self, reports: Mapping[int, float]) -> Observation | None:
+        """What the reports of a trial say of its value, and the noise of that, if it is known."""
+        expected: Observation | None = self._play("expected", reports) if reports else None
+        return expected
 
     def _rule(self) -> Rule | None:
         """Which trials are hopeless by now; free of cost where nothing is reported."""

@@ -66,8 +66,8 @@ class Player(Protocol):
     def cancel(self, trial: Trial) -> None:
         """Give up a trial."""
 
-    def prune(self, trial: Trial) -> None:
-        """End a trial early, with what it has reported."""
+    def prune(self, trial: Trial) -> bool:
+        """End a trial early, and return whether its reports have told the model anything."""
 
     def hold(self, trial: Trial) -> None:
         """Keep a trial pending that is not evaluated any more, or never was."""

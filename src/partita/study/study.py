@@ -189,16 +189,18 @@ class Study:
 
         self._changed(told)
 
-    def prune(self, trial: Trial | int) -> None:
+    def prune(self, trial: Trial | int) -> bool:
         """End a trial early, whose evaluation can hardly become the best: see `Optimizer`."""
 
-        def pruned(change: Change) -> None:
+        def pruned(change: Change) -> bool:
             state = change.state
             number = state.optimizer.number_of(trial, "prune", also=state.expired)
             change.begin()
-            change.log(state.prune(number, time.time(), reports_of(trial)))
+            event = state.prune(number, time.time(), reports_of(trial))
+            change.log(event)
+            return '"expected"' in (event.data or "")
 
-        self._changed(pruned)
+        return self._changed(pruned)
 
     def cancel(self, trial: Trial | int) -> None:
         """Give up a trial, whose evaluation failed or was dropped. One that expired stays so."""
