@@ -10,7 +10,7 @@ import pytest
 
 import partita as pt
 from partita.errors import EvaluationFailed, InvalidInput
-from partita.optimize.early import FEWEST, Curves, Progress, Rule, from_json, relation_of
+from partita.optimize.early import ENOUGH, FEWEST, Curves, Progress, Rule, from_json, relation_of
 from partita.optimize.evaluate import takes_trial
 from partita.space import as_space
 
@@ -129,11 +129,11 @@ def test_beyond_what_was_seen_the_estimate_is_unsure():
     assert judge.estimate(4, math.nan) is None
 
 
-@pytest.mark.parametrize("n", [0, 1, FEWEST - 1])
-def test_few_trials_foretell_nothing(n):
+@pytest.mark.parametrize("n", [0, 1, FEWEST - 1, FEWEST, ENOUGH - 1, ENOUGH])
+def test_few_trials_foretell_nothing_and_some_prune_nothing(n):
     judge = rule(np.arange(n), np.arange(n), best=-9.0)
-    assert not judge.is_hopeless(4, 1e9)
-    assert judge.estimate(4, 1.0) is None
+    assert judge.is_hopeless(4, 1e9) is (n >= ENOUGH)
+    assert (judge.estimate(4, 1.0) is not None) is (n >= FEWEST)
 
 
 def test_a_rule_travels_without_the_trials():
@@ -240,7 +240,7 @@ def test_reports_travel_from_workers(kind):
 
 def test_what_is_expected_is_told_never_the_report():
     optimizer = pt.Optimizer(SPACE, seed=0)
-    for rate in np.linspace(0, 1, 9):
+    for rate in np.linspace(0, 1, 11):
         trial = optimizer.expect({"rate": float(rate)})
         trial.report(100.0 + rate, 0)
         optimizer.tell(trial, rate)
@@ -248,9 +248,9 @@ def test_what_is_expected_is_told_never_the_report():
     trial.report(100.77, 0)
     assert trial.should_prune()
     assert optimizer.prune(trial)
-    assert (optimizer.n_told, optimizer.n_pruned, optimizer.policy.told) == (9, 1, 10)
+    assert (optimizer.n_told, optimizer.n_pruned, optimizer.policy.told) == (11, 1, 12)
     assert optimizer.predict([{"rate": 0.77}]).mean[0] == pytest.approx(0.77, abs=0.05)
-    with pytest.raises(pt.errors.Settled, match="trial 9 was pruned"):
+    with pytest.raises(pt.errors.Settled, match="trial 11 was pruned"):
         optimizer.tell(trial, 1.0)
     assert copy_of(optimizer).ask().params == optimizer.ask().params
 
@@ -261,7 +261,7 @@ def copy_of(optimizer):
 
 def test_an_optimizer_that_is_made_anew_knows_what_was_expected():
     optimizer = pt.Optimizer(SPACE, seed=0)
-    for rate in np.linspace(0, 1, 9):
+    for rate in np.linspace(0, 1, 11):
         trial = optimizer.expect({"rate": float(rate)})
         trial.report(rate + 1, 0)
         optimizer.tell(trial, rate)
@@ -270,21 +270,21 @@ def test_an_optimizer_that_is_made_anew_knows_what_was_expected():
     optimizer.prune(trial)
     optimizer._changed_by = "tell"  # as an interrupt leaves it
     optimizer.ask()
-    assert optimizer.policy.told == 10
+    assert optimizer.policy.told == 12
     assert optimizer.n_pruned == 1
 
 
 def test_proven_bounds_know_nothing_that_is_only_expected():
     known = {"norm_bound": 1.0, "noise": pt.Gaussian(0.1), "kernel": pt.Matern(1.5, 0.3)}
     optimizer = pt.Optimizer(SPACE, n_evals=100, **known)
-    for rate in np.linspace(0, 1, 9):
+    for rate in np.linspace(0, 1, 11):
         trial = optimizer.expect({"rate": float(rate)})
         trial.report(rate, 0)
         optimizer.tell(trial, rate)
     trial = optimizer.ask()
     trial.report(0.9, 0)
     assert optimizer.prune(trial) is False
-    assert (optimizer.n_pruned, optimizer.policy.told, optimizer.policy.pending) == (1, 9, 0)
+    assert (optimizer.n_pruned, optimizer.policy.told, optimizer.policy.pending) == (1, 11, 0)
 
 
 def test_a_function_that_is_always_pruned_says_so():

@@ -21,7 +21,7 @@ def play(study, n):
         rate = trial.params["rate"]
         for step in range(4):
             trial.report((rate - 0.3) ** 2 + 1 / (step + 1), step)
-            if i >= 8 and step == 1 and i % 2:
+            if i >= 11 and step == 1 and i % 2:
                 study.prune(trial)
                 break
         else:
@@ -32,7 +32,7 @@ def play(study, n):
 def path(request, tmp_path):
     place = tmp_path / "tune.db"
     with Study.open(place, SPACE) as study:
-        play(study, 14)
+        play(study, 17)
         trial = study.ask()
         trial.report(float("nan"), 3)
         study.tell(trial, 0.5)
@@ -47,12 +47,12 @@ def path(request, tmp_path):
 
 def test_all_comes_back(path):
     with Study.open(path) as study:
-        assert (study.n_told, study.n_pruned, study.n_pending) == (12, 3, 0)
+        assert (study.n_told, study.n_pruned, study.n_pending) == (15, 3, 0)
         assert study.trials.states.count("pruned") == 3
         assert list(study.reports(0)) == [0, 1, 2, 3]
-        assert list(study.reports(9)) == [0, 1]
-        assert np.isnan(study.reports(14)[3])
-        assert study.policy.told == 15  # what was expected of the pruned ones, too
+        assert list(study.reports(11)) == [0, 1]
+        assert np.isnan(study.reports(17)[3])
+        assert study.policy.told == 18  # what was expected of the pruned ones, too
         assert study.differing == 0
         trial = study.ask()
         trial.report(9.0, 1)
@@ -86,7 +86,7 @@ def test_the_table_shows_them(path, tmp_path):
 def test_a_file_that_says_what_cannot_be_is_refused(tmp_path, data):
     path = tmp_path / "tune.db"
     with Study.open(path, SPACE) as study:
-        play(study, 10)
+        play(study, 13)
     change(path, "DELETE FROM snapshot")
     rechained(path, f"UPDATE events SET data = '{json.dumps(data)}' WHERE kind = 'prune'")
     with pytest.raises(StudyError, match=r"damaged|does not know"):

@@ -30,8 +30,9 @@ from .values import Observation, as_reading
 
 _log = logging.getLogger(__name__)
 
-#: Finished trials with a reading at a step before it foretells anything, and the latest that count.
-FEWEST, MOST = 6, 500
+#: Finished trials with a reading at a step before it foretells anything, before any is pruned by
+#: that, and the latest that count.
+FEWEST, ENOUGH, MOST = 6, 10, 500
 #: Chance that a hopeless trial would turn out no better than the best.
 SURE = 0.975
 #: Readings and values farther from the quartiles than this, in distances between these, count as
@@ -143,7 +144,7 @@ class Rule:
     def is_hopeless(self, step: int, reading: float) -> bool:
         """Whether a trial with this reading can hardly become the best."""
         relation = self.relation(step)
-        if relation is None or not math.isfinite(self._best):
+        if relation is None or relation.n < ENOUGH or not math.isfinite(self._best):
             return False
         from scipy.special import stdtrit  # late: most runs report nothing
 

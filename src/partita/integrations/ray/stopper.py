@@ -31,15 +31,15 @@ class CertificateStopper(Stopper):  # type: ignore[misc]
     """
 
     def __init__(self, search: PartitaSearch, tolerance: float) -> None:
-        search = getattr(search, "searcher", search)  # of a limiter
-        if not isinstance(search, PartitaSearch):
+        inner: Any = getattr(search, "searcher", search)  # of a limiter
+        if not isinstance(inner, PartitaSearch):
             raise InvalidInput(
                 f"CertificateStopper({search!r:.100}, ...): give the PartitaSearch of the run"
             )
         number = as_number(tolerance)
         if not number >= 0.0:
             raise InvalidInput(f"tolerance={tolerance!r}: give a number of at least 0")
-        self._search, self.tolerance = search, number
+        self._search, self.tolerance = inner, number
         self._next, self._stopped = 1, False
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
