@@ -96,6 +96,19 @@ def test_readings_that_say_nothing_prune_nothing():
     assert not any(judge.is_hopeless(4, reading) for reading in readings)
 
 
+def test_the_noise_of_values_is_part_of_both():
+    """A reading that foretells an unlucky value does not make its place a bad one."""
+    readings = np.linspace(1.0, 3.0, 12)
+    quiet = rule(readings, readings - 1.0, best=0.0)
+    step = np.array([4])
+    curves = [(step, np.array([r]), r - 1.0) for r in readings]
+    loud = Rule(curves, 0.0, -1.0, noise=0.5)
+    assert quiet.is_hopeless(4, 1.5)
+    assert not loud.is_hopeless(4, 1.5)
+    assert loud.is_hopeless(4, 2.9)
+    assert loud.estimate(4, 1.5).std == pytest.approx(0.5)
+
+
 def test_a_prediction_covers_what_comes():
     """95 % intervals of what readings foretell hold about that often; half as wide ones do not."""
     draw, held, halved = np.random.default_rng(1), 0, 0
@@ -211,8 +224,8 @@ def test_a_parameter_called_trial_stays_one():
 def test_a_run_prunes_finds_the_best_and_counts():
     result = pt.minimize(train, SPACE, n_evals=40, seed=0)
     assert result.nfev + result.npruned == 40
-    assert result.npruned >= 5
-    assert f"{result.npruned} were ended early" in result.message
+    assert result.npruned >= 1
+    assert "ended early" in result.message
     assert abs(result.params["rate"] - 0.3) < 0.02
     trials = result.optimizer.trials
     assert len(trials.pruned) == result.npruned == result.optimizer.n_pruned
@@ -230,9 +243,10 @@ def test_a_run_prunes_finds_the_best_and_counts():
 @pytest.mark.parametrize("kind", [ThreadPoolExecutor, ProcessPoolExecutor])
 def test_reports_travel_from_workers(kind):
     with kind(2) as executor:
-        result = pt.minimize(train, SPACE, n_evals=40, seed=0, executor=executor, batch=2)
+        settings = {"executor": executor, "batch": 2, "policy": "uniform"}
+        result = pt.minimize(train, SPACE, n_evals=40, seed=0, **settings)
     assert result.nfev + result.npruned == 40
-    assert result.npruned >= 3
+    assert result.npruned >= 10
     full = result.optimizer.trials.finished.numbers
     assert all(len(result.optimizer.reports(int(n))) == 10 for n in full)
     assert all(result.optimizer.reports(int(n)) for n in result.optimizer.trials.pruned.numbers)
@@ -243,9 +257,12 @@ def test_what_is_expected_is_told_never_the_report():
     for rate in np.linspace(0, 1, 11):
         trial = optimizer.expect({"rate": float(rate)})
         trial.report(100.0 + rate, 0)
+        trial.report(50.0 + rate, 1)
         optimizer.tell(trial, rate)
     trial = optimizer.expect({"rate": 0.77})
     trial.report(100.77, 0)
+    assert not trial.should_prune()  # once is bad luck
+    trial.report(50.77, 1)
     assert trial.should_prune()
     assert optimizer.prune(trial)
     assert (optimizer.n_told, optimizer.n_pruned, optimizer.policy.told) == (11, 1, 12)

@@ -55,6 +55,7 @@ def test_all_comes_back(path):
         assert study.policy.told == 18  # what was expected of the pruned ones, too
         assert study.differing == 0
         trial = study.ask()
+        trial.report(9.0, 0)
         trial.report(9.0, 1)
         assert trial.should_prune()  # the rule knows the finished trials again
     assert not check(path).faults

@@ -3,18 +3,20 @@
 A trial reports readings after steps, such as the loss after each epoch. Trials that finish show how
 a reading at a step leads to a value: a straight line is fitted to them by least squares, by which a
 reading foretells a value with the error of a prediction (Student's t with n − 2 degrees of
-freedom). A trial is hopeless once that value is worse than the best one known, even if it turns out
-well. So where early readings say little, the error is large, and nothing is pruned.
+freedom). The function differs from that value by this error and by the noise of values. A trial is
+hopeless once the function there is worse than the best one known, even if both turn out well. So
+where early readings say little, or values are noisy, hardly anything is pruned.
 
 Whether a trial is pruned depends on its readings alone, and what is foretold is the mean of its
 value given its reading. So the model is told of all trials, not of those that were lucky early: a
-pruned trial counts with the value foretold and the error as its noise. Without that, values that
-were reported would be selected by their own noise.
+pruned trial counts with the value foretold, whose noise is that of values and the error. Without
+that, values that were reported would be selected by their own noise.
 """
 
 from __future__ import annotations
 
 import bisect
+import itertools
 import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,6 +35,8 @@ _log = logging.getLogger(__name__)
 #: Finished trials with a reading at a step before it foretells anything, before any is pruned by
 #: that, and the latest that count.
 FEWEST, ENOUGH, MOST = 6, 10, 500
+#: Reports in a row that must leave no hope.
+IN_A_ROW = 2
 #: Chance that a hopeless trial would turn out no better than the best.
 SURE = 0.975
 #: Readings and values farther from the quartiles than this, in distances between these, count as
@@ -115,12 +119,18 @@ class Rule:
         Steps, readings and the value of each finished trial.
     best
         The best value known; `sign` is -1.0 where less is better, else 1.0.
+    noise
+        The standard deviation of values about the function.
     """
 
     def __init__(
-        self, curves: Sequence[tuple[IntArray, FloatArray, float]], best: float, sign: float
+        self,
+        curves: Sequence[tuple[IntArray, FloatArray, float]],
+        best: float,
+        sign: float,
+        noise: float = 0.0,
     ) -> None:
-        self._curves, self._best, self._sign = curves, best, sign
+        self._curves, self._best, self._sign, self._noise = curves, best, sign, noise
         self._steps = sorted({int(step) for steps, _, _ in curves for step in steps})
         self._relations: dict[int, Relation | None] = {}
 
@@ -153,7 +163,7 @@ class Rule:
         seen = self._sign * max(self._sign * reading, self._sign * worst)
         value, std = relation.foretold(seen)
         assert std is not None
-        reach = float(stdtrit(relation.n - 2, SURE)) * std
+        reach = float(stdtrit(relation.n - 2, SURE)) * math.hypot(std, self._noise)
         return self._sign * value + reach < self._sign * self._best
 
     def estimate(self, step: int, reading: float) -> Observation | None:
@@ -168,7 +178,8 @@ class Rule:
         within = min(max(reading, relation.lowest - fence), relation.highest + fence)
         value, std = relation.foretold(within)
         assert std is not None
-        return Observation(value, math.hypot(std, relation.slope * relation.beyond(within)))
+        beyond = relation.slope * relation.beyond(within)
+        return Observation(value, math.hypot(std, beyond, self._noise))
 
     def __getstate__(self) -> dict[str, Any]:
         """What has been learned at each step, without the trials."""
@@ -211,13 +222,16 @@ class Progress:
             self.readings = dict(sorted(self.readings.items()))
 
     def is_hopeless(self) -> bool:
-        """Whether the last reading leaves no hope."""
-        if not self.readings:
-            return False
-        step, reading = next(reversed(self.readings.items()))
-        if not math.isfinite(reading):
+        """Whether the last readings leave no hope.
+
+        Two in a row must, as a trial is judged after every report: being unlucky once is no end.
+        """
+        last = list(itertools.islice(reversed(self.readings.items()), IN_A_ROW))
+        if last and not math.isfinite(last[0][1]):
             return True
-        return self.rule is not None and self.rule.is_hopeless(step, reading)
+        if self.rule is None or len(last) < IN_A_ROW:
+            return False
+        return all(itertools.starmap(self.rule.is_hopeless, last))
 
 
 def as_step(step: Any) -> int:

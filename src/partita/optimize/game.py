@@ -90,7 +90,8 @@ class Game:
             curves = self.curves.latest(self.ledger.values)
             made = None
             if len(curves) >= FEWEST:
-                made = Rule(curves, self.recommend().mean, self._sign)
+                noise = optional.noise_std(self.policy)
+                made = Rule(curves, self.recommend().mean, self._sign, noise)
             self._rule = made_at, made
         return self._rule[1]
 

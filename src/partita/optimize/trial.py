@@ -75,9 +75,9 @@ class Trial:
     def should_prune(self) -> bool:
         """Whether the evaluation may as well end, since it can hardly become the best.
 
-        That is so where its last report foretells, by the trials that have finished, a value worse
-        than the best one known, with a chance of 97.5 %. End it with `optimizer.prune(trial)`, or
-        in a function that is optimised by raising `TrialPruned`.
+        That is so where each of its last two reports foretells, by the trials that have finished,
+        that the function is worse there than the best value known, with a chance of 97.5 %. End it
+        with `optimizer.prune(trial)`, or in a function that is optimised by raising `TrialPruned`.
         """
         return self._progress.is_hopeless()
 
