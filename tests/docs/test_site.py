@@ -60,6 +60,7 @@ def test_every_page_is_in_a_table_of_contents():
                     path = re.sub(r"^.* <(.+)>$", r"\1", line)
                     listed.add((page.parent / path).resolve())
     there = {page.with_suffix("") for page in DOCS.rglob("*.md")}
+    there |= {page.with_name(page.name.removesuffix(".nb.py")) for page in DOCS.rglob("*.nb.py")}
     assert there == listed
 
 

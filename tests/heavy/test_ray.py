@@ -289,7 +289,7 @@ def test_a_restored_searcher_keeps_the_limit_of_the_limiter_around_it(tmp_path):
 def test_constraints_are_kept():
     search = searcher(feasible=small_depth)
     assert {config["depth"] for config in play(search, 40)} <= {1, 2, 3, 4}
-    with pytest.raises(InvalidInput, match="top of a module"):
+    with pytest.raises(InvalidInput, match="top level of a module"):
         searcher(feasible=lambda config: True)
 
 
@@ -422,9 +422,9 @@ def test_what_is_missing_is_said():
         search.suggest("a")
     search = searcher()
     play(search, 1)
-    with pytest.raises(InvalidInput, match="has learned with mode='min'"):
+    with pytest.raises(InvalidInput, match="has values for mode='min'"):
         search.set_search_properties("loss", "max", PARAM_SPACE)
-    with pytest.raises(InvalidInput, match="has learned with metric='loss'"):
+    with pytest.raises(InvalidInput, match="has values for metric='loss'"):
         search.set_search_properties("gain", "min", PARAM_SPACE)
     assert search.metric == "loss"
 

@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import logging
 import math
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -525,13 +526,19 @@ def test_the_package_for_optunahub_has_what_its_registry_asks_for() -> None:
     fields = dict(line.split(": ", 1) for line in matter.splitlines())
     assert set(fields) == {"author", "title", "description", "tags", "optuna_versions", "license"}
     assert "sampler" in fields["tags"].strip("[]").split(", ")
-    for heading in ("Abstract", "Class or Function Names", "Installation", "Example"):
+    for heading in ("Abstract", "APIs", "Installation", "Example"):
         assert f"\n## {heading}\n" in text
     assert (HUB / "LICENSE").is_file()
-    # Every argument is there, under its own name.
-    arguments = text.partition("### Arguments")[2].partition("###")[0]
+    assert "<" not in re.sub(r"`[^`]*`|```.*?```", "", text, flags=re.DOTALL)  # no HTML
+    # The signature is that of the code, and every argument is explained.
+    section = text.partition("## APIs")[2].partition("\n## ")[0]
+    signature, explained = section.strip().partition("\n")[::2]
+    assert re.findall(r"[(,] ?(\w+): ", signature) == [
+        *inspect.signature(PartitaSampler).parameters
+    ]
     for name in inspect.signature(PartitaSampler).parameters:
-        assert f"`{name}`" in arguments
+        assert f"`{name}`" in explained
+    assert "partita[optuna]" in (HUB / "requirements.txt").read_text(encoding="utf-8").split()
 
 
 def test_the_code_of_the_docs_runs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -308,7 +308,7 @@ def test_a_function_that_is_always_pruned_says_so():
     def never(rate, trial):
         raise pt.TrialPruned
 
-    with pytest.raises(EvaluationFailed, match="all 7 evaluations were pruned"):
+    with pytest.raises(EvaluationFailed, match="all 7 evaluations ended early"):
         pt.minimize(never, SPACE, n_evals=7)
 
 

@@ -83,7 +83,7 @@ def interrupt_often(optimizer, cases, seed):
 def test_an_interrupt_at_any_moment_leaves_an_optimizer_that_goes_on(policy, cases):
     known = KNOWN if policy == "pi-gp-ucb" else {}
     optimizer = pt.Optimizer(PLANE, policy=policy, **known)
-    if policy == "uniform":  # has no use for the noise of single values
+    if policy == "uniform":  # does not use the noise of single values
         optimizer.std_of = lambda std, verb: None
     came, policies = interrupt_often(optimizer, cases, seed=2)
     assert came > cases / 3

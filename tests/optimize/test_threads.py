@@ -12,9 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from support.interrupts import Interrupter
 from threadpoolctl import threadpool_info
 
 import partita as pt
+from partita import _locks
 from partita._locks import acquire_all, in_turn, new_lock
 from partita._threads import one_thread
 from partita.errors import HalfChanged
@@ -351,6 +353,32 @@ def test_a_fork_finds_the_optimizer_whole_and_free():
                     os._exit(code)
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     check_whole(optimizer)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_fork_does_not_wait_for_a_lock_that_is_gone():
+    """An interrupt in a weak reference's callback leaves a dead one in the set."""
+    locks, late = [new_lock()], []
+    drop = Interrupter(1, files=("_weakrefset.py",))
+    drop(locks.clear)
+    assert drop.moments == 1
+    assert len(_locks._LOCKS) > len(list(_locks._LOCKS))
+
+    def ring(*_):
+        late.append(True)
+        raise TimeoutError  # out of the loop
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(20)
+    try:
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    os.waitpid(child, 0)
+    assert not late
 
 
 def test_locks_are_acquired_together_whatever_the_order_of_others():

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from partita.errors import InvalidInput
 
-#: What a parameter's text may look like, for messages and for help.
+#: The forms of a parameter's text, for messages and for help.
 FORMS = (
     "NAME:LOW:HIGH, NAME:LOW:HIGH:log, NAME:LOW:HIGH:int, NAME:LOW:HIGH:STEP, NAME:a,b,c or "
     "NAME:bool"
@@ -19,7 +19,7 @@ FORMS = (
 _NAME = re.compile(r"[^\W\d]\w*")
 
 Number = int | float
-#: One parameter as `partita.Space` takes it.
+#: The specification of one parameter for `partita.Space`.
 Spec = tuple[Number | str, ...] | list[str] | type[bool]
 
 
@@ -29,7 +29,7 @@ def read_params(texts: Iterable[str]) -> dict[str, Spec]:
     for text in texts:
         name, spec = read_param(text)
         if name in params:
-            raise InvalidInput(f"--param {text}: there is a {name} already. Give each name once.")
+            raise InvalidInput(f"--param {text}: {name} is already given. Give each name once.")
         params[name] = spec
     if not params:
         raise InvalidInput(f"no parameters: give --param once for each, as {FORMS}.")
@@ -37,11 +37,11 @@ def read_params(texts: Iterable[str]) -> dict[str, Spec]:
 
 
 def read_param(text: str) -> tuple[str, Spec]:
-    """The name and the values of one parameter.
+    """The name and the specification of one parameter.
 
-    Whatever follows the first colon and has a comma in it is a list of choices, so choices may
-    hold colons. A step between whole bounds that is whole itself makes whole numbers: programs
-    that want 3 seldom read 3.0.
+    If the text after the first colon has a comma, it is a list of choices, so choices may contain
+    colons. If the bounds and the step are integers, so are the values: programs that expect 3 often
+    cannot read 3.0.
     """
     name, colon, rest = text.partition(":")
     if not colon or not rest:
@@ -95,7 +95,7 @@ def _choices(text: str, choices: list[str]) -> list[str]:
         raise _refused(text, "a choice is empty (one comma too many?)")
     twice = [choice for i, choice in enumerate(choices) if choice in choices[:i]]
     if twice:
-        raise _refused(text, f"{twice[0]!r} is there twice")
+        raise _refused(text, f"{twice[0]!r} is given twice")
     return choices
 
 
@@ -104,9 +104,9 @@ def _range(text: str, low: str, high: str, *others: str) -> tuple[Number | str, 
     words = [word for word in others if word in ("log", "int")]
     steps = [_number(text, word) for word in others if word not in ("log", "int")]
     if len(set(words)) < len(words) or len(steps) > 1:
-        raise _refused(text, "log, int and a step may each be there once")
+        raise _refused(text, "log, int and a step may each be given only once")
     if steps and "log" in words:
-        raise _refused(text, "steps are even, so they cannot go with log")
+        raise _refused(text, "a step cannot be combined with log")
     if not bounds[0] < bounds[1]:
         raise _refused(text, f"{low} is not below {high}")
     if "log" in words and bounds[0] <= 0:
@@ -115,7 +115,7 @@ def _range(text: str, low: str, high: str, *others: str) -> tuple[Number | str, 
         _check_step(text, *bounds, steps[0])
     whole = all(isinstance(number, int) for number in (*bounds, *steps))
     if "int" in words and not whole:
-        raise _refused(text, "with int, every number must be whole")
+        raise _refused(text, "with int, every number must be an integer")
     if steps and whole and "int" not in words:
         words.append("int")
     return (*bounds, *steps, *words)

@@ -17,7 +17,7 @@ def continued(
 ) -> Optimizer | Study:
     """The optimizer or study that a run goes on with; refused if it is about something else.
 
-    `settings` are those of the call that an optimizer has already, None where not given.
+    `settings` are those given in the call that an optimizer has already.
     """
     from partita.study import Study  # late: most runs have none
 
@@ -31,13 +31,13 @@ def continued(
             f"Call pt.{optimizer.direction}, or leave the optimizer out"
         )
     if space is not None:
-        wanted = as_space(space, settings["feasible"])
+        wanted = as_space(space, settings.get("feasible"))
         if wanted != optimizer.space:
             raise InvalidInput(
                 f"optimizer: its space is {optimizer.space!r}, but {wanted!r} was given. Leave the "
                 "space out to go on, or leave the optimizer out"
             )
-    given = [name for name, value in settings.items() if value is not None]
+    given = list(settings)
     if space is not None and "feasible" in given:
         given.remove("feasible")
     if given:

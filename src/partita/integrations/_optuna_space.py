@@ -1,7 +1,7 @@
 """Optuna's distributions as a space of Partita, and trials as points of it.
 
-Values are in Optuna's internal form: numbers as they are, choices by their number. Choices may then
-be of any kind, and a proposal is plain JSON.
+Values are in Optuna's internal form: numbers, and choices by their index. So choices may be of any
+type, and a proposal is plain JSON.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from partita.errors import InvalidInput
 from partita.space import Categorical, Float, Integer, Stepped
 from partita.space.space import space_of
 
-#: Where a trial keeps what was proposed for it, a dict of values by name.
+#: The attribute of a trial with the values proposed for it, a dict by name.
 PROPOSAL = "partita:proposal"
 
 SearchSpace = dict[str, BaseDistribution]
 
 
 def parameter_of(distribution: BaseDistribution) -> Float | Integer | Stepped | Categorical | None:
-    """A distribution as a parameter; None for one that Partita does not play.
+    """A distribution as a parameter; None for one that Partita does not support.
 
-    That is one of a single value, or a range too narrow or too wide for floating point.
+    That is a distribution with a single value, or a range too narrow or wide for floating point.
     """
     if distribution.single():
         return None
@@ -52,7 +52,7 @@ def parameter_of(distribution: BaseDistribution) -> Float | Integer | Stepped | 
 
 
 def check_search_space(given: object) -> SearchSpace:
-    """What can be played of the search space that a user gave."""
+    """The supported part of the search space that a user gave."""
     if not isinstance(given, Mapping) or not given:
         raise InvalidInput(
             f"search_space={given!r}: give a dict of names and distributions, such as "
@@ -74,7 +74,7 @@ def check_search_space(given: object) -> SearchSpace:
 
 
 def playable(distributions: Mapping[str, BaseDistribution]) -> SearchSpace:
-    """Those that Partita plays, by name."""
+    """The distributions that Partita supports, by name."""
     return {
         name: distribution
         for name, distribution in sorted(distributions.items())
@@ -83,7 +83,7 @@ def playable(distributions: Mapping[str, BaseDistribution]) -> SearchSpace:
 
 
 def completed(study: Any, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of all parameters, those not given as in the best trial that has the given ones."""
+    """The values of all parameters; missing ones are those of the best trial with the others."""
     same = [
         trial
         for trial in study.get_trials(deepcopy=False)
@@ -99,16 +99,16 @@ def completed(study: Any, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Translation:
-    """A search space in both languages."""
+    """A search space, translated between Optuna and Partita."""
 
     def __init__(self, search_space: SearchSpace) -> None:
         self.search_space = dict(search_space)
         parameters = [parameter_of(distribution) for distribution in search_space.values()]
         if not parameters or None in parameters:
-            raise AssertionError("a search space of playable distributions")
+            raise AssertionError("a search space of supported distributions")
         played = tuple(parameter for parameter in parameters if parameter is not None)
         self.space = space_of(tuple(search_space), played)
-        # Looked up once, as instance checks of Optuna's abstract classes are slow.
+        # Looked up once, since instance checks of Optuna's abstract classes are slow.
         self._choices = {
             name: distribution.choices
             for name, distribution in search_space.items()
@@ -121,7 +121,7 @@ class Translation:
         }
 
     def external(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Values as an objective gets them."""
+        """Values in the form that an objective gets."""
         choices = self._choices
         return {
             name: choices[name][values[name]] if name in choices else values[name]
@@ -131,7 +131,7 @@ class Translation:
     def point(self, trial: Any, proposal: Mapping[str, Any]) -> dict[str, Any] | None:
         """Values of a trial, in the internal form; None if it is not a point of this space.
 
-        Where the objective did not ask for a parameter, what was proposed for it counts.
+        For a parameter that the objective did not ask for, the proposed value is used.
         """
         values: dict[str, Any] = {}
         for name, distribution in self.search_space.items():

@@ -1,4 +1,4 @@
-"""Evaluating the user's function, here or in a worker: it returns a number, or it has failed."""
+"""Evaluate the user's function, here or in a worker, and report its value or its failure."""
 
 from __future__ import annotations
 
@@ -62,17 +62,17 @@ _NO_KEYWORDS = (
 
 
 def evaluate(f: Function, params: Any, trial: Trial | None = None) -> Observation:
-    """What f returns at parameters: keywords for a dict, else a copy of the array."""
+    """Call f with keywords if params is a dict, else with a copy of the array."""
     also = {} if trial is None else {"trial": trial}
     result = f(**params, **also) if isinstance(params, dict) else f(np.array(params), **also)
     return as_observation(result)
 
 
 def outcome_of(f: Function, params: Any, trial: Trial | None = None) -> Outcome:
-    """How an evaluation ends, whatever the user's function raises, `sys.exit()` included.
+    """The value of an evaluation, or the error it raised; `sys.exit()` counts as an error.
 
-    Only Ctrl-C is let through: it is meant for the run. `trial` is given to a function that asks
-    for it.
+    Only KeyboardInterrupt is passed on: it is meant for the run. `trial` is passed to a function
+    that names it.
     """
     try:
         seen = evaluate(f, params, trial)
@@ -86,7 +86,7 @@ def outcome_of(f: Function, params: Any, trial: Trial | None = None) -> Outcome:
 
 
 class Task(NamedTuple):
-    """An evaluation to make: the number of the trial, its parameters, itself if f wants it."""
+    """An evaluation to make: the trial's number and parameters, and the trial if f names it."""
 
     number: int
     params: Any
@@ -94,7 +94,7 @@ class Task(NamedTuple):
 
 
 def evaluate_all(f: Function, tasks: Sequence[Task]) -> list[Outcome]:
-    """The outcome of each of several evaluations, in a worker.
+    """Make several evaluations in a worker, and return their outcomes.
 
     The numbers make every task different from every other: a scheduler that remembers the results
     of equal calls (Dask, unless pure=False) must not give the same noise twice. Errors are returned

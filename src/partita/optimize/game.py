@@ -1,6 +1,6 @@
 """A policy and the ledger of its trials, at points of the unit cube.
 
-Policies maximise. Signs are turned round here, once; units in `Optimizer`.
+Policies maximise. The sign is changed here for minimisation; `Optimizer` converts units.
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ CERTAIN = ("proven", "published")
 
 
 class Game:
-    """What is played: trials by their numbers, points (D,), values in the user's direction.
+    """A policy and its trials: by number, at points (D,), with values in the user's direction.
 
-    Numbers, points, values and their noise are taken as they are. `Optimizer` and `Study` check
-    what users give them, once.
+    Arguments are not checked here. `Optimizer` and `Study` check what users give them.
 
     Attributes
     ----------
@@ -63,7 +62,7 @@ class Game:
         std: float | None = None,
         reports: Mapping[int, float] | None = None,
     ) -> None:
-        """End a trial with a value; one that was given up, too, since policies take any point."""
+        """Report the value of a trial. It may have been cancelled: policies accept any point."""
         self._learn(self.ledger.unit(number), value, std)
         self.ledger.settle(number, FINISHED, value, std)
         self.curves.add(number, reports or {})
@@ -110,7 +109,7 @@ class Game:
         self.ledger.settle(number, FAILED)
 
     def add(self, unit: FloatArray, value: float, std: float | None = None) -> int:
-        """Take in a value known from elsewhere, as a trial of its own."""
+        """Record a value known from elsewhere as a new trial."""
         self._learn(unit, value, std)
         return self.ledger.append(unit, FINISHED, value, std)
 
@@ -122,32 +121,32 @@ class Game:
 
     @property
     def takes_std(self) -> bool:
-        """Whether the policy uses the noise of single values, where that is known."""
+        """Whether the policy uses the noise of single values."""
         return bool(getattr(self.policy, "takes_std", False))
 
     def check_takes_std(self, std: float, verb: str) -> None:
-        """Refuse the noise of a value if the policy has no use for it; `verb` is for the error."""
+        """Refuse the noise of a value if the policy cannot use it; `verb` is for the error."""
         if not self.takes_std:
             raise InvalidInput(
-                f"{verb}(..., std={std!r}): {type(self.policy).__name__} has no use for the noise "
-                "of single values. Leave std out, or use CalibratedUCB, the usual policy"
+                f"{verb}(..., std={std!r}): {type(self.policy).__name__} does not use the noise "
+                "of single values. Leave std out, or use CalibratedUCB, the default policy"
             )
 
     def _learn(self, unit: FloatArray, value: float, std: float | None) -> None:
-        """Tell the policy; one of the user's own need not know the word std."""
+        """Report a value to the policy; a user's own policy may lack the argument std."""
         if std is None:
             self.policy.tell(unit, self._sign * value)
         else:
             self.policy.tell(unit, self._sign * value, std=std)
 
     def move(self, number: int, unit: FloatArray) -> None:
-        """Put a pending trial at another point than the policy chose."""
+        """Move a pending trial to another point than the policy chose."""
         self.policy.cancel(self.ledger.unit(number))
         optional.expect(self.policy, unit)
         self.ledger.move(number, unit)
 
     def anew(self, policy: Policy) -> Game:
-        """The same trials for a fresh policy: it is told all values, and expects the pending."""
+        """The same trials with a new policy, which gets all values and all pending points."""
         game = copy.copy(self)
         game.policy = policy
         game.ledger.recount()
@@ -158,7 +157,7 @@ class Game:
         return game
 
     def _learn_many(self, units: FloatArray, values: FloatArray, stds: FloatArray | None) -> None:
-        """Tell the policy values (n,) at points (n, D), with the noise of all or of none."""
+        """Report values (n,) at points (n, D) to the policy, all with known noise or none."""
         if isinstance(self.policy, Policy):
             self.policy.tell(units, self._sign * values, std=stds)
             return
@@ -167,11 +166,11 @@ class Game:
             self._learn(unit.copy(), value, std)
 
     def certificate(self) -> float:
-        """How much better than the recommended point any other can be; infinite if not known."""
+        """How much better than the recommended point any other can be; infinite if unknown."""
         return optional.certificate(self.policy)
 
     def recommend(self) -> Recommendation:
-        """The policy's answer, with mean and bounds in the user's direction."""
+        """The policy's recommended point, with mean and bounds in the user's direction."""
         best = self.policy.recommend()
         lower, upper = best.lower, best.upper
         if self._sign < 0:

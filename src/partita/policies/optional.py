@@ -1,6 +1,6 @@
-"""What a policy may lack: one of the user's own needs ask, tell, cancel and recommend alone.
+"""Optional methods of policies: a user's own policy needs only ask, tell, cancel and recommend.
 
-Whoever plays a policy that it did not make asks here, so that each gap is filled in the same way.
+All other methods are called through these functions, which have a common fallback for each.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ def is_policy(policy: Any) -> bool:
 
 
 def expect(policy: Any, x: FloatArray) -> None:
-    """Count a point (d,) that was chosen elsewhere as pending, if the policy can do that."""
+    """Mark a point (d,) that was chosen elsewhere as pending, if the policy supports that."""
     hear = getattr(policy, "expect", None)
     if hear is not None:
         hear(x)
 
 
 def has_certificate(policy: Any) -> bool:
-    """Whether the policy can say how much better another point can be."""
+    """Whether the policy has a certificate."""
     return hasattr(policy, "certificate")
 
 
 def certificate(policy: Any) -> float:
-    """How much better than the recommended point any other can be; infinite if not known."""
+    """How much better than the recommended point any other can be; infinite if unknown."""
     bound = getattr(policy, "certificate", None)
     value = math.inf if bound is None else float(bound())
     return math.inf if math.isnan(value) else value
@@ -46,7 +46,7 @@ def has_posterior(policy: Any) -> bool:
 
 
 def predict(policy: Any, points: FloatArray) -> Prediction:
-    """The posterior at points (n, d); refused for a policy that has none."""
+    """The posterior at points (n, d); an error for a policy that has none."""
     if not has_posterior(policy):
         raise InvalidInput(
             f"{type(policy).__name__} has no posterior to predict from: use another policy"
@@ -60,7 +60,7 @@ def cells(policy: Any) -> tuple[Any, ...]:
 
 
 def guarantee(policy: Any) -> str:
-    """What stands behind the bounds: see `Policy.guarantee`."""
+    """The kind of guarantee of the bounds: see `Policy.guarantee`."""
     return str(getattr(policy, "guarantee", "none"))
 
 
@@ -74,10 +74,10 @@ def noise_std(policy: Any) -> float:
 
 
 def state(policy: Any) -> State | None:
-    """What has happened to the policy, as plain data; None if it cannot say, or not go on from it.
+    """The state of a policy as plain data; None if it cannot save or restore its state.
 
-    A policy of the user's own has a state if it has `state()`, which returns a dict of plain data,
-    and `restore(state)`, which a new one goes on from.
+    A user's own policy has a state if it has the methods `state()`, which returns a dict of plain
+    data, and `restore(state)`, which a new policy with the same settings can load.
     """
     save = getattr(policy, "state", None)
     if not callable(save) or not callable(getattr(policy, "restore", None)):

@@ -1,4 +1,4 @@
-"""Spaces as JSON, so that a saved study knows what it was about."""
+"""Spaces as JSON, for saved studies."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from partita.model.domains import Arms, Grid
 
 from .space import Space, as_space
 
-#: The number of the form, one more whenever it changes; a newer one is refused.
+#: The version of the format, raised by one with every change. Newer versions are refused.
 FORMAT = 1
 
 
 def write(space: Space) -> str:
-    """The text of a space; its constraint is left out."""
+    """A space as JSON text, without its constraint."""
     try:
         text = json.dumps({"format": FORMAT, **_content(space)})
     except (TypeError, ValueError) as error:
         raise _not_json(space, str(error)) from error
     if read(text, space.constraint) != space:
-        raise _not_json(space, "it would be read as another space")
+        raise _not_json(space, "it would be read back as another space")
     return text
 
 
 def read(text: str, feasible: Callable[..., Any] | None = None) -> Space:
-    """The space that `write` wrote, with a constraint if there was one."""
+    """The space that `write` wrote, with the given constraint."""
     try:
         content = json.loads(text)
         if content["format"] == FORMAT:
@@ -42,10 +42,10 @@ def read(text: str, feasible: Callable[..., Any] | None = None) -> Space:
         OverflowError,
         RecursionError,
     ) as error:
-        raise InvalidInput(f"{text!r:.200} is not a space: give what to_json wrote") from error
+        raise InvalidInput(f"{text!r:.200} is not a space: give text from to_json") from error
     raise InvalidInput(
-        f"this space was written in form {content['format']!r}, but this Partita reads form "
-        f"{FORMAT}: upgrade it"
+        f"this space was written in format {content['format']!r}, but this Partita reads format "
+        f"{FORMAT}: upgrade Partita"
     )
 
 
@@ -72,12 +72,12 @@ def _space(content: dict[str, Any], feasible: Callable[..., Any] | None) -> Spac
 
 
 def _spec(spec: Any) -> Any:
-    """What a user would write for a parameter: choices are kept apart from ranges."""
+    """The specification of a parameter: JSON has lists only, so ranges become tuples again."""
     return spec["choices"] if isinstance(spec, dict) else tuple(spec)
 
 
 def _not_json(space: Space, why: str) -> InvalidInput:
     return InvalidInput(
-        f"{space!r} cannot be written as JSON ({why}): use numbers, words, True, False and None as "
-        "choices"
+        f"{space!r} cannot be written as JSON ({why}): use numbers, strings, True, False "
+        "or None as choices"
     )

@@ -1,10 +1,10 @@
 """The state of a study: its log, replayed event by event.
 
-An ask is replayed by asking the policy again. It then chooses the point that the log has, if the
-arithmetic is the same. Where it is not, under another version of Partita or NumPy or on another
-processor, the log is right: the policy's own choice is cancelled and the trial is at the logged
-point, pending for the policy too if it can take that in. Nothing told is lost by that, but asks
-that follow may differ from those of a study that never moved.
+An ask is replayed by asking the policy again. If the arithmetic is the same, it chooses the point
+in the log. With another version of Partita or NumPy, or on another processor, it may not; then the
+log takes precedence: the policy's own choice is cancelled and the trial is placed at the logged
+point, which also becomes pending for the policy if it supports that. No value is lost, but later
+asks may differ from those of a study that stayed where it was.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ from .events import BEGINNINGS, FIELDS, Event, Kind, as_data, data_of
 
 _log = logging.getLogger(__name__)
 
-#: The answer is looked at after this many values, then each time there are this many times more.
+#: The recommendation is recorded after the first number of values, and then each time their number
+#: has grown by the second factor.
 FIRST_LOOK, LOOK_FACTOR = 20, 2
 
 
 class Answer(NamedTuple):
-    """The answer after `told` values, and how much better any other point could be."""
+    """The recommendation after `told` values, with its bounds and certificate."""
 
     told: int
     mean: float
@@ -51,7 +52,7 @@ class Answer(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """A trial that has begun, and the event that says so."""
+    """A trial that has begun, and the event that records it."""
 
     trial: Trial
     event: Event
@@ -60,24 +61,24 @@ class Begun(NamedTuple):
 class State:
     """A study after the first `seq` events of its log.
 
-    The methods that change it take checked numbers, points and values, and return what to log.
+    The methods that change it take checked arguments, and return the event to log.
 
     Attributes
     ----------
     optimizer
     seq
-        The last event that is in it.
+        The number of its last event.
     asked
         When each pending trial was asked for, in the order of the log.
     owners
-        Runs that evaluate pending trials, by the number of the trial.
+        The runs that evaluate pending trials, by the number of the trial.
     expired
-        Trials that expired and were not told since.
+        Trials that expired and have no value since.
     differing
-        Asks whose replay chose another point than the log has.
+        The number of asks whose replay chose another point than the log has.
     answer
-        The answer when the state looked last. It does so at the same moments whenever the log is
-        replayed, since policies may remember the best bound they have seen.
+        The latest recorded recommendation. It is computed at the same events whenever the log is
+        replayed, since policies may remember the best bound they have computed.
     """
 
     def __init__(self, optimizer: Optimizer) -> None:
@@ -104,11 +105,11 @@ class State:
         return self._begun(Kind.ASK, self.game.ask(), time, owner=owner)
 
     def expect(self, unit: FloatArray, time: float, owner: int | None) -> Begun:
-        """Begin a trial at a point (D,) chosen elsewhere."""
+        """Begin a trial at a point (D,) that the user chose."""
         return self._begun(Kind.EXPECT, self.game.expect(unit), time, owner=owner)
 
     def add(self, unit: FloatArray, seen: Observation, time: float) -> Begun:
-        """Take in a value known from elsewhere."""
+        """Record a value known from elsewhere as a new trial."""
         return self._begun(Kind.ADD, self.game.add(unit, *seen), time, seen)
 
     def add_many(self, batch: Batch, time: float) -> list[Event]:
@@ -144,17 +145,17 @@ class State:
         return self._done(Event(self.seq + 1, Kind.PRUNE, number, time, data=data))
 
     def cancel(self, number: int, time: float) -> Event:
-        """Give up a pending trial."""
+        """Cancel a pending trial."""
         self.game.cancel(number)
         return self._done(Event(self.seq + 1, Kind.CANCEL, number, time))
 
     def expire(self, number: int, time: float) -> Event:
-        """Give up a trial that has been pending for too long."""
+        """Cancel a trial that has been pending for too long."""
         self.game.cancel(number)
         return self._done(Event(self.seq + 1, Kind.EXPIRE, number, time))
 
     def adopt(self, number: int, time: float, owner: int | None) -> Event:
-        """Give a pending trial to another run."""
+        """Assign a pending trial to another run."""
         return self._done(Event(self.seq + 1, Kind.ADOPT, number, time, owner=owner))
 
     def _begun(
@@ -172,7 +173,7 @@ class State:
         return Begun(trial, self._done(event))
 
     def _done(self, event: Event) -> Event:
-        """Note what follows from an event, once the game has it."""
+        """Update the bookkeeping after an event."""
         number, kind = event.trial, event.kind
         if kind in (Kind.ASK, Kind.EXPECT, Kind.ADOPT):
             self.asked.pop(number, None)  # adopted: it is among the newest now
@@ -191,7 +192,7 @@ class State:
         return event
 
     def _look(self) -> None:
-        """Note the answer after a value, now and then."""
+        """Record the recommendation after a value, if it is due."""
         told, mark = self.optimizer.n_told, FIRST_LOOK
         while mark < told:
             mark *= LOOK_FACTOR
@@ -203,7 +204,7 @@ class State:
     # -- events of the log ---------------------------------------------------------------------
 
     def replay(self, event: Event) -> None:
-        """Take in the next event of the log; refused if it cannot be that."""
+        """Apply the next event of the log; refused if it is not a valid next event."""
         if event.seq != self.seq + 1:
             raise InvalidInput(f"event {self.seq + 1} is missing")
         try:
@@ -278,8 +279,8 @@ class State:
             game.move(number, unit)
             if not self.differing:
                 _log.warning(
-                    "trial %d: the log has another point than the policy chooses now, under "
-                    "another version or processor. The study goes on with the logged points.",
+                    "trial %d: the policy chooses another point than the one in the log, because "
+                    "of another version or processor. The study continues with the logged points.",
                     number,
                 )
             self.differing += 1
@@ -291,18 +292,18 @@ class State:
             raise InvalidInput(f"its point has {len(data)} bytes, but there are {dim} coordinates")
         unit = np.frombuffer(data, dtype="<f8").astype(np.float64)
         if not ((unit >= 0.0) & (unit <= 1.0)).all():
-            raise InvalidInput("its point lies outside the space")
+            raise InvalidInput("its point is outside the space")
         return unit
 
     def _seen(self, event: Event) -> Observation:
-        """The value of an event and its noise, which the policy given now must take."""
+        """The value and the noise of an event; the given policy must be able to use the noise."""
         seen = Observation(as_value(event.value), as_std(event.std))
         if seen.std is not None and not self.game.takes_std:
             raise StudyError(
-                f"the value of trial {event.trial} was told with std={seen.std!r}, but "
-                f"{type(self.game.policy).__name__} has no use for the noise of single values: "
+                f"the value of trial {event.trial} was reported with std={seen.std!r}, but "
+                f"{type(self.game.policy).__name__} does not use the noise of single values: "
                 "give the policy that the study was made with, or, if the file was edited, restore "
-                "it from a copy"
+                "it from a backup"
             )
         return seen
 
@@ -312,13 +313,13 @@ class State:
         if not space.feasible(unit[None, :])[0]:
             raise StudyError(
                 f"feasible does not allow trial {number} of the study, at {space.decode(unit)!r}: "
-                "give the constraint that it was made with, or begin another study"
+                "give the constraint that it was made with, or create another study"
             )
 
     # -- as plain data ---------------------------------------------------------------------------
 
     def as_data(self) -> Data | None:
-        """All of it, for `restore`; None if the policy cannot say what has happened to it."""
+        """The whole state, for `restore`; None if the policy cannot save its state."""
         policy = optional.state(self.game.policy)
         if policy is None:
             return None
@@ -339,7 +340,7 @@ class State:
         }
 
     def restore(self, data: Data) -> None:
-        """Go on from what `as_data` returned, in a state that was made for the same settings."""
+        """Restore what `as_data` returned, in a state made for the same settings."""
         saved, game = Saved(data, "snapshot"), self.game
         self.seq = saved.integer("seq")
         ledger, policy = game.ledger, game.policy
@@ -379,15 +380,15 @@ class State:
     # -- questions -----------------------------------------------------------------------------
 
     def overdue(self, before: float) -> list[int]:
-        """Pending trials asked for before a time, by the clock of whoever asked for them.
+        """The pending trials that were asked for before a time, by the clocks of their processes.
 
-        All are looked at: clocks differ, so that one may be stamped in the future.
+        All are checked: clocks differ, so the times need not be in order.
         """
         return [number for number, time in self.asked.items() if time < before]
 
 
 def _number(value: float) -> float | int:
-    """A number of Python's own, whatever a policy of the user's returned."""
+    """A Python number, whatever type a user's own policy returned."""
     return value if type(value) is int else float(value)
 
 

@@ -1,4 +1,4 @@
-"""Ray: a searcher and a stopper for Ray Tune, and an executor that makes tasks of evaluations."""
+"""Ray: a searcher and a stopper for Ray Tune, and an executor that runs evaluations as tasks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def __getattr__(name: str) -> Any:
         if (error.name or "").startswith("partita"):
             raise
         raise ModuleNotFoundError(
-            f"{name} needs Ray, of which {error.name!r} is not installed: pip install "
+            f"{name} needs Ray, but its module {error.name!r} is not installed: pip install "
             "'partita[ray]'",
             name=error.name,
         ) from error
