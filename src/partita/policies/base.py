@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from partita._checks import as_floats, check_seed
+from partita._checks import as_floats, check_count, check_seed
 from partita._locks import in_turn
 from partita._state import Saved, State, wholes
 from partita._types import FloatArray, IntArray, Recommendation
@@ -94,8 +94,13 @@ class Policy(ABC):
     # -- the interface --------------------------------------------------------------------------
 
     @in_turn
-    def ask(self) -> FloatArray:
-        """The next point to evaluate, (d,). It is pending until it is told or cancelled."""
+    def ask(self, count: int | None = None) -> FloatArray:
+        """The next point to evaluate, (d,), or `count` points to evaluate together, (count, d).
+
+        They are pending until they are told or cancelled; `tell(points, values)` takes them all.
+        """
+        if count is not None:
+            return np.array([self.ask() for _ in range(check_count(count))])
         site, x = self._propose()
         self._add_pending(x.tobytes(), site)
         return x
