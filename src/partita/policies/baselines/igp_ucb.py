@@ -25,7 +25,7 @@ class IGPUCB(UCBPolicy):
     """Improved GP-UCB, the predecessor of π-GP-UCB: exact, on one cell that never splits.
 
     The posterior of all arms is kept exactly: as a full covariance up to a few thousand arms (the
-    cost of a step is then the same for ever), above that by rows or, on a grid, by convolution (the
+    cost per evaluation is then constant), above that by rows or, on a grid, by convolution (the
     cost grows with t). On a box the candidates are a lattice of about a thousand points, and every
     50th evaluation is where the upper bound is highest on the whole box, as far as a search finds
     it: that point becomes a candidate, unless one is so near that f can hardly differ there.

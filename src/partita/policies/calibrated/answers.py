@@ -22,7 +22,8 @@ from .values import Sums
 NOTE_FACTOR = 2.5
 #: How much wider the bounds of the answer are where values are shaped.
 SHAPED = 1.2
-#: How often the highest bound is looked for, around the best means, then around the highest bounds.
+#: The number of searches for the highest bound, around the best means, then around the highest
+#: bounds.
 LOOKS = 3
 
 
@@ -124,7 +125,7 @@ class Answers:
         }
 
     def restore(self, saved: Saved) -> None:
-        """Go on from saved notes."""
+        """Restore saved notes."""
         told = saved.wholes("told", (None,), 1).tolist()
         uppers = saved.floats("uppers", (len(told),), high=math.inf).tolist()
         self.notes = [Note(*note) for note in zip(told, uppers, strict=True)]
