@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from partita._checks import as_floats, check_seed
+from partita._checks import as_floats, check_count, check_seed
 from partita._locks import in_turn
 from partita._state import Saved, State, wholes
 from partita._types import FloatArray, IntArray, Recommendation
@@ -25,7 +25,7 @@ from partita.partition.sites import NEAR
 
 #: The version of saved states, raised by one when the state of several policies changes, by `state`
 #: or by pickle; other versions are refused. A single policy has its own `state_version`.
-STATE_VERSION = 9
+STATE_VERSION = 10
 #: Larger values could overflow when they are squared or summed.
 LARGEST_VALUE = 1e150
 #: Methods and properties of policies that threads call one at a time.
@@ -94,8 +94,13 @@ class Policy(ABC):
     # -- the interface --------------------------------------------------------------------------
 
     @in_turn
-    def ask(self) -> FloatArray:
-        """The next point to evaluate, (d,). It is pending until it is told or cancelled."""
+    def ask(self, count: int | None = None) -> FloatArray:
+        """The next point to evaluate, (d,), or `count` points to evaluate together, (count, d).
+
+        They are pending until they are told or cancelled; `tell(points, values)` takes them all.
+        """
+        if count is not None:
+            return np.array([self.ask() for _ in range(check_count(count))])
         site, x = self._propose()
         self._add_pending(x.tobytes(), site)
         return x
@@ -121,7 +126,8 @@ class Policy(ABC):
         The point may be any point of the domain, from `ask` or not; the exact array that `ask`
         returned ends that pending point. `std` is the standard deviation of the value's noise, if
         known: one number, or one per value; 0 means exact. Nothing changes if the call raises an
-        error.
+        error. Report all values that were observed, not only the good ones: bounds do not hold for
+        values that were selected by their own size.
         """
         if std is not None and not self.takes_std:
             raise InvalidInput(
