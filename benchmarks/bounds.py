@@ -15,9 +15,9 @@ it says. *anywhere*: f at random points of the domain lies between the bounds of
 
 The last table has the certificates by dimension, all moments together: how many were finite, and
 how many of those held. An infinite one says nothing, and is counted in neither. What the library
-says of such certificates (`partita.policies.calibrated.held`) is this table of
+says of such certificates (`partita.policies.held`) is this table of
 
-    python benchmarks/bounds.py --problems measured --runs 2
+    python benchmarks/bounds.py --problems measured --runs 3
 
 BBOB's noise is not centred: there the bounds are compared with E[y] instead of f, and where the
 noise is Cauchy's, which has no mean, with the median of y. A run is an instance.
@@ -181,13 +181,11 @@ def report(
 
 def print_by_dimension(results: Mapping[Any, Sequence[Check]]) -> None:
     """How many certificates were finite, and how many of those held, by dimension."""
-    by_dim: dict[int, list[Check]] = {}
+    ordinary: dict[int, list[Check]] = {}
     spiky: dict[int, list[Check]] = {}
     for (name, _), group in results.items():
-        dim = problems.EVERY[name][0]
-        by_dim.setdefault(dim, []).extend(group)
-        if name in unseen.SPIKY:
-            spiky.setdefault(dim, []).extend(group)
+        part = spiky if name in unseen.SPIKY else ordinary
+        part.setdefault(problems.EVERY[name][0], []).extend(group)
 
     def cells(group: Sequence[Check]) -> list[str]:
         finite = [check for check in group if np.isfinite(check.certified)]
@@ -196,7 +194,9 @@ def print_by_dimension(results: Mapping[Any, Sequence[Check]]) -> None:
         return [f"{len(finite)} of {len(group)}", f"{held} of {len(finite)}", share]
 
     head = ["dimensions", "finite", "held", "share", "spiky: finite", "held", "share"]
-    rows = [[str(dim), *cells(by_dim[dim]), *cells(spiky.get(dim, []))] for dim in sorted(by_dim)]
+    parts = ordinary, spiky
+    dims = sorted({*ordinary, *spiky})
+    rows = [[str(dim), *(text for p in parts for text in cells(p.get(dim, [])))] for dim in dims]
     print()
     print_table(head, rows)
 

@@ -306,7 +306,7 @@ def _as_text(result: Result, options: argparse.Namespace, template: Template) ->
         *((name, _short(value)) for name, value in result.params.items()),
         ("", ""),
         ("value", bounded(result.fun, result.lower, result.upper)),
-        ("certificate", _certificate(result.certificate, options.direction)),
+        *_certificate_rows(result, options.direction),
         ("bounds", MEANING.get(result.guarantee, result.guarantee)),
     ]
     if read_seed(options.seed) is None:
@@ -328,11 +328,17 @@ def _failure(error: BaseException) -> str:
     return f"{error}\n  {command}" if command else str(error)
 
 
-def _certificate(value: float, direction: str) -> str:
-    other = "lower" if direction == "minimize" else "higher"
+def _certificate_rows(result: Result, direction: str) -> list[tuple[str, str]]:
+    from partita.optimize.wording import certificate_says, such_held
+
+    other, value = "lower" if direction == "minimize" else "higher", result.certificate
     if not math.isfinite(value):
-        return f"none: it is not known how much {other} the value can be elsewhere"
-    return f"{value:.4g}: no other value is {other} by more"
+        text = f"none: it is not known how much {other} the value can be elsewhere"
+        return [("certificate", text)]
+    says = certificate_says(value, result.guarantee, f"no other value is {other}")
+    held = such_held(value, result.guarantee, result.optimizer.space.dim)
+    rows = [("certificate", f"{value:.4g}: {says}")]
+    return [*rows, ("such held", held)] if held else rows
 
 
 def _short(value: object) -> str:

@@ -65,7 +65,12 @@ def _as_text(shown: dict[str, Any]) -> str:
         return "\n".join([*lines, *space, "", "no values yet", ""])
     lines += ["", "recommended", f"  {_params(shown)}", f"  value {_value(shown)}"]
     if shown["certificate"] is not None:
-        lines.append(f"  certificate {shown['certificate']:.4g}: no other point is better by more")
+        from partita.optimize.wording import certificate_says
+
+        says = certificate_says(shown["certificate"], shown["guarantee"])
+        lines.append(f"  certificate {shown['certificate']:.4g}: {says}")
+        if shown["certificates_held"]:
+            lines.append(f"  such held {shown['certificates_held']}")
     lines += space
     lines += ["", "candidates, the one recommended first (mean, bounds, evaluations)"]
     lines += [f"  {_value(row)}, {row['evaluations']} ×: {_params(row)}" for row in shown["best"]]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from partita.optimize.optimizer import SAME_POINT
+from partita.optimize.wording import such_held
 from partita.policies import optional
 from partita.study.events import Kind
 from partita.study.looking import checkpoints
@@ -43,12 +44,16 @@ def summary(study: Study) -> dict[str, Any]:
         "expired": expired,
         "known_noise": _known_noise(study),
     }
-    parts |= dict.fromkeys(("params", "value", "lower", "upper", "certificate"))
+    parts |= dict.fromkeys(
+        ("params", "value", "lower", "upper", "certificate", "certificates_held")
+    )
     parts["best"] = []
     if told:
         best = study.recommend()
         parts |= {"params": _plain(best.params), "value": best.mean}
-        parts |= {"lower": best.lower, "upper": best.upper, "certificate": study.certificate()}
+        bound = study.certificate()
+        parts |= {"lower": best.lower, "upper": best.upper, "certificate": bound}
+        parts["certificates_held"] = such_held(bound, study.guarantee, study.space.dim)
         parts["best"] = _best_candidates(study, best)
     parts["progress"] = [
         {"evaluations": c.evaluations, "value": c.mean, "lower": c.lower, "upper": c.upper}

@@ -69,8 +69,8 @@ def maximize(
         abandoned.
     tolerance
         Stop once the certificate is at most this: no point can be better than the recommended one
-        by more. The certificate is checked after each of the first 40 evaluations, and then each
-        time their number has grown by 2.5 %.
+        by more, as proven, or as estimated if the bounds are calibrated. It is checked after each
+        of the first 40 evaluations, and then each time their number has grown by 2.5 %.
     callback
         Called after each value with an `Evaluation` (number, params, value, n_evals, seconds,
         optimizer, std). The run ends if it returns True or raises StopIteration.
@@ -234,8 +234,8 @@ def minimize(
         abandoned.
     tolerance
         Stop once the certificate is at most this: no point can be better than the recommended one
-        by more. The certificate is checked after each of the first 40 evaluations, and then each
-        time their number has grown by 2.5 %.
+        by more, as proven, or as estimated if the bounds are calibrated. It is checked after each
+        of the first 40 evaluations, and then each time their number has grown by 2.5 %.
     callback
         Called after each value with an `Evaluation` (number, params, value, n_evals, seconds,
         optimizer, std). The run ends if it returns True or raises StopIteration.

@@ -389,7 +389,10 @@ class Optimizer:
     def certificate(self) -> float:
         """A bound on how much better any other parameters can be than the recommended ones.
 
-        It is infinite if the policy gives no such bound, or cannot give one yet.
+        If `guarantee` is "proven", it fails with probability delta at most. If it is "calibrated",
+        the bound is an estimate by the fitted model, and fails where a narrow peak hides between
+        the evaluations: docs/calibrated.md measures how often. It is infinite if the policy gives
+        no such bound, or cannot give one yet.
         """
         with self._turn:
             bound: float = self._play("certificate")

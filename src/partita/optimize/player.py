@@ -91,7 +91,7 @@ class Player(Protocol):
         """The parameters with the best posterior."""
 
     def certificate(self) -> float:
-        """A bound on how much better any other parameters can be than the recommended ones."""
+        """A bound, proven or estimated, on how much better any other parameters can be."""
 
     def predict(self, params: Sequence[Any] | FloatArray) -> Prediction:
         """The posterior of the function at n points."""

@@ -318,7 +318,7 @@ class Study:
         return self._read(Optimizer.recommend)
 
     def certificate(self) -> float:
-        """A bound on how much better any other parameters can be than the recommended ones."""
+        """A bound on how much better other parameters can be: see `Optimizer.certificate`."""
         return self._read(Optimizer.certificate)
 
     def predict(self, params: Sequence[Any] | FloatArray) -> Prediction:

@@ -338,7 +338,9 @@ class CalibratedUCB(Policy):
         return self._answers.recommend(self._search.likeliest(LIKELIEST), self._answering())
 
     def certificate(self) -> float:
-        """An estimated bound on f(x*) − f(recommended x), by the fitted model.
+        """An estimate of a bound on f(x*) − f(recommended x), by the fitted model; not a proof.
+
+        It fails where a narrow peak hides between the evaluations (`partita.policies.held`).
 
         It is infinite with fewer than 10 (d + 1) values, because a model of so few values is often
         wrong. If f has exceeded the upper bounds of earlier fits, the present bounds may be as
