@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
@@ -34,6 +34,7 @@ def maximize(
     delta: float = DELTA,
     policy: str | Callable[..., Any] | None = None,
     feasible: Callable[..., Any] | None = None,
+    constraints: Sequence[str] | None = None,
     executor: Executor | None = None,
     in_flight: int | None = None,
     batch: int = 1,
@@ -78,6 +79,12 @@ def maximize(
         Another policy: a name, a class, or a function that makes one for a domain.
     feasible
         Called as f is; True where f may be evaluated.
+    constraints
+        Bounds on other quantities that an evaluation shows, such as `["cost <= 10"]`. f then
+        returns a dict of numbers, such as `{"loss": 0.3, "cost": 9.1}`: the one name that no
+        constraint has is optimised. The answer meets all of them with probability 1 − delta, by a
+        model of each; `result.constraints` says what is known there. If no point does, `message`
+        says so.
     executor
         Any `concurrent.futures.Executor`: threads, processes, Dask's
         `client.get_executor(pure=False)`, `partita.integrations.ray.RayExecutor()`. Evaluations are
@@ -106,12 +113,15 @@ def maximize(
     -----
     An evaluation that raises, or returns anything but a finite number or a pair `(value, std)`
     (None, NaN, words, an array of several, a negative std), has failed: it is counted in `nfail`,
-    not in `nfev`, and the run goes on. Near points that failed others are evaluated instead, see
-    `partita.optimize.failures`. If the first twenty all fail, or none has a value when the time is
-    up, `EvaluationFailed` is raised; if more than 100 fail, and than ten times those that succeed,
-    the run ends with what it has. So it does at Ctrl-C, or when a pool of processes breaks.
-    Bounds and certificate are of the function where it can be evaluated, and know nothing of
-    failures: give `feasible` where they are known beforehand.
+    not in `nfev`, and the run goes on. Where failures depend on place, that is learned, and places
+    that are likely to fail are avoided; other policies than the calibrated one evaluate others near
+    them, see `partita.optimize.failures`. A function that does not take the parameters, or returns
+    what is not a number before it has returned one, ends the run at once: `EvaluationFailed` says
+    what came back. So does a run without a value after twenty failures, or when the time is up. If
+    `n_evals` evaluations fail, or more than 100 and than ten times those that succeed, the run ends
+    with what it has. So it does at Ctrl-C, or when a pool of processes breaks. Bounds and
+    certificate are of the function where it can be evaluated, and know nothing of failures: give
+    `feasible` where they are known beforehand.
     """
     return optimise(
         f,
@@ -124,6 +134,7 @@ def maximize(
             policy,
             feasible,
             study,
+            constraints,
         ),
         limits_of(n_evals, max_seconds, tolerance, callback),
         workers_of(executor, in_flight, batch),
@@ -150,6 +161,7 @@ def minimize(
     delta: float = DELTA,
     policy: str | Callable[..., Any] | None = None,
     feasible: Callable[..., Any] | None = None,
+    constraints: Sequence[str] | None = None,
     executor: Executor | None = None,
     in_flight: int | None = None,
     batch: int = 1,
@@ -169,6 +181,7 @@ def minimize(
             policy,
             feasible,
             study,
+            constraints,
         ),
         limits_of(n_evals, max_seconds, tolerance, callback),
         workers_of(executor, in_flight, batch),

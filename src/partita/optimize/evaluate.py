@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import pickle
 import traceback
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from partita._text import message_of
+from partita.errors import InvalidInput
 
 from .values import Observation, as_observation
 
@@ -21,19 +23,49 @@ Function = Callable[..., Any]
 class Outcome(NamedTuple):
     """A value, with the standard deviation of its noise if that is known, or why there is none.
 
-    `trial` is the number of the trial if it was evaluated by an executor.
+    `trial` is the number of the trial if it was evaluated by an executor; `values` are those of the
+    constrained quantities.
     """
 
     value: float
     error: BaseException | None = None
     std: float | None = None
     trial: int | None = None
+    values: tuple[float, ...] | None = None
 
 
 def evaluate(f: Function, params: Any) -> Observation:
     """What f returns at parameters: keywords for a dict, else a copy of the array."""
-    result = f(**params) if isinstance(params, dict) else f(np.array(params))
+    try:
+        result = f(**params) if isinstance(params, dict) else f(np.array(params))
+    except TypeError as error:
+        misfit = _misfit(f, params)
+        if misfit is None:
+            raise
+        raise WrongCall(misfit) from error
     return as_observation(result)
+
+
+class WrongCall(InvalidInput):
+    """The function does not take the parameters of the space."""
+
+
+def _misfit(f: Function, params: Any) -> str | None:
+    """Why f cannot be called with the parameters, or None if it can."""
+    try:
+        signature = inspect.signature(f)
+    except (TypeError, ValueError):  # not every builtin has one
+        return None
+    try:
+        if isinstance(params, dict):
+            signature.bind(**params)
+        else:
+            signature.bind(params)
+    except TypeError as error:
+        call = f"f({', '.join(f'{name}=...' for name in params)})"
+        called = call if isinstance(params, dict) else "f(x), x an array"
+        return f"the function takes {signature}, but is called as {called}: {error}"
+    return None
 
 
 def outcome_of(f: Function, params: Any) -> Outcome:
@@ -47,7 +79,7 @@ def outcome_of(f: Function, params: Any) -> Outcome:
         raise
     except BaseException as error:
         return Outcome(math.nan, error)
-    return Outcome(seen.value, std=seen.std)
+    return Outcome(seen.value, std=seen.std, values=seen.values)
 
 
 def evaluate_all(f: Function, tasks: Sequence[tuple[int, Any]]) -> list[Outcome]:

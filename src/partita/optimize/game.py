@@ -6,6 +6,7 @@ Policies maximise. Signs are turned round here, once; units in `Optimizer`.
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -31,9 +32,11 @@ class Game:
         Every trial so far.
     """
 
-    def __init__(self, policy: Policy, dim: int, direction: str) -> None:
+    def __init__(
+        self, policy: Policy, dim: int, direction: str, quantities: Sequence[str] = ()
+    ) -> None:
         self.policy = policy
-        self.ledger = Ledger(dim)
+        self.ledger = Ledger(dim, quantities)
         self._sign = -1.0 if direction == "minimize" else 1.0
 
     def ask(self) -> int:
@@ -45,10 +48,19 @@ class Game:
         optional.expect(self.policy, unit)
         return self.ledger.append(unit)
 
-    def tell(self, number: int, value: float, std: float | None = None) -> None:
-        """End a trial with a value; one that was given up, too, since policies take any point."""
-        self._learn(self.ledger.unit(number), value, std)
-        self.ledger.settle(number, FINISHED, value, std)
+    def tell(
+        self,
+        number: int,
+        value: float,
+        std: float | None = None,
+        measured: Sequence[float] | None = None,
+    ) -> None:
+        """End a trial with a value; one that was given up, too, since policies take any point.
+
+        `measured` are the values of the constrained quantities.
+        """
+        self._learn(self.ledger.unit(number), value, std, measured)
+        self.ledger.settle(number, FINISHED, value, std, measured)
 
     def cancel(self, number: int) -> None:
         """Give up a pending trial."""
@@ -56,10 +68,23 @@ class Game:
             self.policy.cancel(self.ledger.unit(number))
         self.ledger.settle(number, FAILED)
 
-    def add(self, unit: FloatArray, value: float, std: float | None = None) -> int:
+    def fail(self, number: int) -> None:
+        """Give up a pending trial whose evaluation failed, which says something of its place."""
+        with suppress(NotPending):  # as above
+            optional.fail(self.policy, self.ledger.unit(number))
+        self.ledger.settle(number, FAILED)
+        self.ledger.failures.add(number)
+
+    def add(
+        self,
+        unit: FloatArray,
+        value: float,
+        std: float | None = None,
+        measured: Sequence[float] | None = None,
+    ) -> int:
         """Take in a value known from elsewhere, as a trial of its own."""
-        self._learn(unit, value, std)
-        return self.ledger.append(unit, FINISHED, value, std)
+        self._learn(unit, value, std, measured)
+        return self.ledger.append(unit, FINISHED, value, std, measured)
 
     @property
     def takes_std(self) -> bool:
@@ -74,8 +99,16 @@ class Game:
                 "of single values. Leave std out, or use CalibratedUCB, the usual policy"
             )
 
-    def _learn(self, unit: FloatArray, value: float, std: float | None) -> None:
+    def _learn(
+        self,
+        unit: FloatArray,
+        value: float,
+        std: float | None,
+        measured: Sequence[float] | None = None,
+    ) -> None:
         """Tell the policy; one of the user's own need not know the word std."""
+        if measured:
+            optional.measure(self.policy, unit, measured)
         if std is None:
             self.policy.tell(unit, self._sign * value)
         else:
@@ -92,8 +125,15 @@ class Game:
         game = copy.copy(self)
         game.policy = policy
         game.ledger.recount()
-        for told in game.ledger.told():
-            game._learn_many(*told)
+        for units, values, stds, measured in game.ledger.told():
+            for unit, row in zip(units, measured.tolist(), strict=True):
+                if row:
+                    optional.measure(policy, unit, row)
+            game._learn_many(units, values, stds)
+        for number in sorted(game.ledger.failures):
+            optional.expect(policy, game.ledger.unit(number))
+            with suppress(NotPending):
+                optional.fail(policy, game.ledger.unit(number))
         for unit in game.ledger.pending():
             optional.expect(policy, unit)
         return game

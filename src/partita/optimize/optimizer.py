@@ -20,10 +20,11 @@ from partita.policies import optional
 from partita.policies.base import Policy
 from partita.space import Space, as_space
 
+from .constraints import Constraints, Known
 from .game import Game
 from .making import check_lengthscales, domain_of, make_policy
 from .trials import FAILED, FINISHED, PENDING, Trials
-from .values import as_std, as_value
+from .values import Observation, as_std, as_value
 
 #: Rounding that is forgiven in a coordinate of the unit cube.
 SAME_POINT = 1e-9
@@ -90,6 +91,9 @@ class Optimizer:
         need be, a class, or a function that makes one for a domain.
     feasible : function, optional
         Called as the function to optimise is; True where that may be evaluated.
+    constraints : list of str, optional
+        Bounds on other quantities that an evaluation shows, such as `["cost <= 10"]`. Values are
+        then told as dicts, such as `{"loss": 0.3, "cost": 9.1}`.
     """
 
     def __init__(
@@ -105,6 +109,7 @@ class Optimizer:
         delta: float = 0.1,
         policy: str | Callable[..., Any] | None = None,
         feasible: Callable[..., Any] | None = None,
+        constraints: Sequence[str] | None = None,
     ) -> None:
         self.direction = check_choice("direction", direction, ("minimize", "maximize"))
         if n_evals is not None:
@@ -120,11 +125,18 @@ class Optimizer:
             n_evals,
             check_seed(seed),
         )
+        self.constraints = Constraints(constraints, self.space)
         #: The policy and its trials at points of the unit cube, which a study plays on.
-        self.game = Game(make_policy(*self._recipe), self.space.dim, self.direction)
+        self.game = Game(self._new_policy(), self.space.dim, self.direction, self.constraints.names)
         self._turn = _lock_of(self.game.policy)
         #: The method that changes the policy, or did when it was cut short.
         self._changed_by: str | None = None
+
+    def _new_policy(self) -> Policy:
+        assert self._recipe is not None
+        policy = make_policy(*self._recipe)
+        self.constraints.constrain(policy)
+        return policy
 
     # -- asking and telling --------------------------------------------------------------------
 
@@ -145,28 +157,37 @@ class Optimizer:
         """Report the value of a trial, given itself or its number.
 
         `std` is the standard deviation of this value's noise, if that is known: 0 means exact.
-        Nothing changes when the call is refused.
+        With constraints the value is a dict, such as `{"loss": 0.3, "cost": 9.1}`. Nothing changes
+        when the call is refused.
         """
         with self._turn:
             number = self.number_of(trial, "tell")
-            self._play("tell", number, as_value(value), self.std_of(std, "tell"))
+            self._play("tell", number, *self.observation(value, std, "tell"))
 
     def cancel(self, trial: Trial | int) -> None:
-        """Give up a trial, whose evaluation failed or was dropped. It counts as failed.
+        """Give up a trial whose evaluation was dropped. It counts as failed.
 
         The policy knows no more than before, and may ask for the same parameters again.
         """
         with self._turn:
             self._play("cancel", self.number_of(trial, "cancel"))
 
+    def fail(self, trial: Trial | int) -> None:
+        """Give up a trial whose evaluation failed, so that it is learned where that happens.
+
+        Failures that come by chance, anywhere, do not steer the choice much.
+        """
+        with self._turn:
+            self._play("fail", self.number_of(trial, "fail"))
+
     def add(self, params: Any, value: Any, std: float | None = None) -> int:
         """Report a value known from elsewhere, at any time, and get the number of its trial.
 
-        `std` is as for `tell`.
+        `value` and `std` are as for `tell`.
         """
         with self._turn:
-            told, noise = as_value(value), self.std_of(std, "add")
-            number: int = self._play("add", self.point_of(params, "add"), told, noise)
+            seen = self.observation(value, std, "add")
+            number: int = self._play("add", self.point_of(params, "add"), *seen)
             return number
 
     def _play(self, verb: str, *args: Any) -> Any:
@@ -203,7 +224,7 @@ class Optimizer:
                 "function that made the policy is not known any more, since the optimizer was "
                 "pickled. Make a new Optimizer, and add() the values that `trials` has"
             )
-        policy = make_policy(*self._recipe)
+        policy = self._new_policy()
         if isinstance(policy, Policy):
             policy._turn = self._turn  # others wait for this one
         self.game = self.game.anew(policy)
@@ -239,6 +260,13 @@ class Optimizer:
                 "widen the constraint"
             )
         return unit
+
+    def observation(self, value: Any, std: Any, verb: str) -> Observation:
+        """What is told, checked; with constraints, by name. `verb` is for the error."""
+        if self.constraints.names:
+            seen = self.constraints.observation(value, std)
+            return seen._replace(std=self.std_of(seen.std, verb))
+        return Observation(as_value(value), self.std_of(std, verb))
 
     def std_of(self, std: Any, verb: str) -> float | None:
         """The noise of a value, checked, that the policy has a use for; `verb` is for the error."""
@@ -292,6 +320,12 @@ class Optimizer:
             unit, *bounds = self._play("recommend")
         params = self.space.decode(unit)
         return Suggestion(params, unit if self.space.named else params, *bounds)
+
+    def constraints_at(self, params: Any) -> dict[str, Known]:
+        """What is known of each constrained quantity at some parameters, by its name."""
+        unit = self.space.encode(params)
+        with self._turn:
+            return self.constraints.known_at(self.policy, unit)
 
     def certificate(self) -> float:
         """How much better than the recommended parameters any others can still be.

@@ -11,6 +11,7 @@ from partita.errors import Settled
 from partita.policies.base import Policy
 from partita.space import Space
 
+from .constraints import Constraints, Known
 from .optimizer import Suggestion, Trial
 from .trials import Trials
 
@@ -18,8 +19,8 @@ from .trials import Trials
 class Player(Protocol):
     """Asks for trials and is told their values, in memory or in a file that others use, too.
 
-    `tell`, `cancel` and `hold` raise `Settled` for a trial that was told or cancelled already, as
-    somebody else may do at any time.
+    `tell`, `cancel`, `fail` and `hold` raise `Settled` for a trial that was told or cancelled
+    already, as somebody else may do at any time.
     """
 
     @property
@@ -29,6 +30,10 @@ class Player(Protocol):
     @property
     def direction(self) -> str:
         """Either "minimize" or "maximize"."""
+
+    @property
+    def constraints(self) -> Constraints:
+        """What other quantities must be."""
 
     @property
     def policy(self) -> Policy:
@@ -62,11 +67,17 @@ class Player(Protocol):
     def cancel(self, trial: Trial) -> None:
         """Give up a trial."""
 
+    def fail(self, trial: Trial) -> None:
+        """Give up a trial whose evaluation failed."""
+
     def hold(self, trial: Trial) -> None:
         """Keep a trial pending that is not evaluated any more, or never was."""
 
     def recommend(self) -> Suggestion:
         """The best parameters by what is known."""
+
+    def constraints_at(self, params: Any) -> dict[str, Known]:
+        """What is known of each constrained quantity at some parameters."""
 
     def certificate(self) -> float:
         """How much better than the recommended parameters any others can still be."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from partita._text import duration, number, value_text
+from partita._text import bounded, duration, number, value_text
 from partita._types import FloatArray
 
 from .trials import Record, Trials
@@ -18,6 +18,7 @@ from .trials import Record, Trials
 if TYPE_CHECKING:
     from partita.space import Space
 
+    from .constraints import Known
     from .optimizer import Suggestion
 
 
@@ -123,6 +124,9 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
         How much better any other point can still be.
     guarantee
         What stands behind the bounds: "proven", "calibrated", …
+    constraints
+        By the name of each constrained quantity, what is known of it at the answer: `mean`,
+        `lower`, `upper`, and the `probability` that its constraint holds.
     success, status, message
         Why the run ended. Status: 0 all evaluations made, 1 time up, 2 within the tolerance,
         3 ended by the callback, 4 interrupted, 5 too many failures, 6 the executor failed.
@@ -169,6 +173,7 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
             ("upper", number(self.upper)),
             ("certificate", f"{number(self.certificate)} ({says})"),
             ("guarantee", str(self.guarantee)),
+            *_constraint_rows(self.get("constraints", {})),
             ("nfev", f"{self.nfev:,}{failed}"),
             ("seconds", duration(self.seconds)),
             ("history", repr(self.history)),
@@ -179,6 +184,16 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
 
     def __dir__(self) -> list[str]:
         return sorted({*self.keys(), "plot"})
+
+
+def _constraint_rows(known: Mapping[str, Known]) -> list[tuple[str, str]]:
+    """What is known of each constrained quantity at the answer, a line each."""
+    lines = [
+        f"{each.constraint}: {bounded(each.mean, each.lower, each.upper)}, "
+        f"probability {each.probability:.3g}"
+        for each in known.values()
+    ]
+    return [("constraints" if i == 0 else "", line) for i, line in enumerate(lines)]
 
 
 def _params_rows(params: Any) -> list[tuple[str, str]]:

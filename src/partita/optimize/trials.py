@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, overload
 import numpy as np
 import numpy.typing as npt
 
-from partita._state import LARGEST, Saved, State
+from partita._state import LARGEST, Saved, State, wholes
 from partita._types import FloatArray, IntArray
 from partita.space import Space
 
@@ -20,13 +20,29 @@ FINISHED: Final = 1
 FAILED: Final = 2
 STATES = ("pending", "finished", "failed")
 #: Arrays of a ledger, in the order in which a table has them.
-_COLUMNS = ("_units", "_values", "_states", "_stds")
+_COLUMNS = ("_units", "_values", "_states", "_stds", "_measured")
+
+
+class Told(NamedTuple):
+    """Values and their noise (n,) at points (n, D), with those of constrained quantities (n, C)."""
+
+    units: FloatArray
+    values: FloatArray
+    stds: FloatArray | None
+    measured: FloatArray
 
 
 class Ledger:
-    """Points (n, D) of the unit cube, values, their noise and states of trials, from number 0."""
+    """Points (n, D) of the unit cube, values, their noise and states of trials, from number 0.
 
-    def __init__(self, dim: int) -> None:
+    Beside each value stand those of C constrained quantities.
+    """
+
+    def __init__(self, dim: int, quantities: Sequence[str] = ()) -> None:
+        self.quantities = tuple(quantities)
+        self._measured = np.full((16, len(self.quantities)), np.nan)
+        #: Numbers of trials whose evaluation failed: others were cancelled for no fault of theirs.
+        self.failures: set[int] = set()
         self._units = np.empty((16, dim))
         self._values = np.full(16, np.nan)
         self._stds = np.full(16, np.nan)
@@ -44,6 +60,7 @@ class Ledger:
         state: int = PENDING,
         value: float = math.nan,
         std: float | None = None,
+        measured: Sequence[float] | None = None,
     ) -> int:
         """Take in a trial at a point (D,), pending unless told otherwise, and return its number."""
         number = self._n
@@ -52,22 +69,32 @@ class Ledger:
             self._values = np.concatenate([self._values, np.full(number, np.nan)])
             self._stds = np.concatenate([self._stds, np.full(number, np.nan)])
             self._states = np.concatenate([self._states, np.zeros_like(self._states)])
+            more = np.full_like(self._measured, np.nan)
+            self._measured = np.concatenate([self._measured, more])
         self._units[number] = unit
         if state != PENDING:  # else they are NaN as they were made
             self._values[number] = value
             self._stds[number] = math.nan if std is None else std
+            self._measured[number] = math.nan if measured is None else measured
         self._states[number] = state
         self.counts[state] += 1
         self._n = number + 1  # last: should anything interrupt this, there is no such trial
         return number
 
     def settle(
-        self, number: int, state: int, value: float = math.nan, std: float | None = None
+        self,
+        number: int,
+        state: int,
+        value: float = math.nan,
+        std: float | None = None,
+        measured: Sequence[float] | None = None,
     ) -> None:
         """Give a trial its end state, its value and the standard deviation of that, if known."""
         before = self._states[number]
         self._values[number] = value
         self._stds[number] = math.nan if std is None else std
+        self._measured[number] = math.nan if measured is None else measured
+        self.failures.discard(number)
         self._states[number] = state  # once the value is there, should anything interrupt this
         self.counts[before] -= 1
         self.counts[state] += 1
@@ -77,19 +104,20 @@ class Ledger:
         states = self._states[: self._n]
         self.counts = np.bincount(states, minlength=len(STATES)).tolist()
         unsettled = np.flatnonzero(states == PENDING)
-        for column in (self._values, self._stds):
+        for column in (self._values, self._stds, self._measured):
             column[unsettled] = math.nan
             column[self._n :] = math.nan
 
-    def told(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray | None]]:
-        """Points (n, D), values and noise (n,): first those without known noise, then the rest."""
+    def told(self) -> Iterator[Told]:
+        """What was told: first the values without known noise, then the rest."""
         told = self._states[: self._n] == FINISHED
         noisy = np.isnan(self._stds[: self._n])
         for rows, given in ((told & noisy, False), (told & ~noisy, True)):
             if rows.any():
                 places = np.flatnonzero(rows)
                 stds = self._stds[places] if given else None
-                yield self._units[places], self._values[places], stds
+                measured = self._measured[places]
+                yield Told(self._units[places], self._values[places], stds, measured)
 
     def pending(self) -> FloatArray:
         """Points (n, D) of the pending trials."""
@@ -117,12 +145,16 @@ class Ledger:
     def table(self, space: Space) -> Trials:
         """A copy of the record to read."""
         n = self._n
-        columns = [getattr(self, name)[:n].copy() for name in _COLUMNS]
-        return Trials(space, np.arange(n), *columns)
+        units, values, states, stds, measured = (
+            getattr(self, name)[:n].copy() for name in _COLUMNS
+        )
+        names = self.quantities
+        return Trials(space, np.arange(n), units, values, states, stds, measured, names)
 
     def as_data(self) -> State:
         """The record as plain data."""
-        return {name[1:]: getattr(self, name)[: self._n].copy() for name in _COLUMNS}
+        columns = {name[1:]: getattr(self, name)[: self._n].copy() for name in _COLUMNS}
+        return {**columns, "failures": wholes(sorted(self.failures))}
 
     def restore(self, saved: Saved) -> None:
         """Go on from the record that `as_data` returned."""
@@ -136,6 +168,12 @@ class Ledger:
         has_value = ~np.isnan(self._values)
         saved.require(np.array_equal(has_value, states == FINISHED), "values of finished trials")
         saved.require(has_value[~np.isnan(self._stds)].all(), "noise of values")
+        self._measured = saved.floats("measured", (n, len(self.quantities)), nan=True)
+        there = ~np.isnan(self._measured)
+        saved.require((there == has_value[:, None]).all(), "values of constrained quantities")
+        self.failures = set(saved.numbers("failures", n))
+        failed = np.flatnonzero(states == FAILED).tolist()
+        saved.require(self.failures <= set(failed), "failed trials")
         self._states, self._n = states, n
         self.counts = np.bincount(states, minlength=3).tolist()
 
@@ -169,6 +207,8 @@ class Record(NamedTuple):
         "pending", "finished" or "failed".
     std
         The standard deviation of the value's noise, as told; None if it is not known.
+    values
+        Values of the constrained quantities by name, as told; None if there are none.
     """
 
     number: int
@@ -176,6 +216,7 @@ class Record(NamedTuple):
     value: float | None
     state: str
     std: float | None = None
+    values: dict[str, float] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -183,7 +224,7 @@ class Trials(Sequence[Record]):
     """Trials as they stood when this table was made: a sequence of records, and arrays.
 
     `trials[0]`, `trials[-1]` and a loop over `trials` give a `Record` (number, params, value,
-    state, std); `trials[10:20]` is another table. Places count from 0 in every table.
+    state, std, values); `trials[10:20]` is another table. Places count from 0 in every table.
 
     Attributes
     ----------
@@ -198,6 +239,10 @@ class Trials(Sequence[Record]):
         States as numbers: 0 pending, 1 finished, 2 failed. (n,)
     stds
         Standard deviations of the values' noise, as told; NaN where it is not known. (n,)
+    measured
+        Values of the C constrained quantities, as told; NaN for those pending or failed. (n, C)
+    quantities
+        Their names.
     """
 
     space: Space
@@ -206,6 +251,8 @@ class Trials(Sequence[Record]):
     values: FloatArray
     codes: npt.NDArray[np.int8]
     stds: FloatArray
+    measured: FloatArray
+    quantities: tuple[str, ...] = ()
 
     @overload
     def __getitem__(self, place: int) -> Record: ...
@@ -216,12 +263,14 @@ class Trials(Sequence[Record]):
             return self._rows(place)
         place = operator.index(place)
         code, std = int(self.codes[place]), float(self.stds[place])
+        values = dict(zip(self.quantities, self.measured[place].tolist(), strict=True))
         return Record(
             int(self.numbers[place]),
             self.space.decode(self.units[place]),
             float(self.values[place]) if code == FINISHED else None,
             STATES[code],
             None if math.isnan(std) else std,
+            values if values and code == FINISHED else None,
         )
 
     def __len__(self) -> int:
@@ -263,6 +312,8 @@ class Trials(Sequence[Record]):
             self.values[which],
             self.codes[which],
             self.stds[which],
+            self.measured[which],
+            self.quantities,
         )
 
     def __repr__(self) -> str:

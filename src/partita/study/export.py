@@ -31,6 +31,8 @@ SUFFIXES = (".csv", ".parquet")
 def columns(study: Study) -> dict[str, list[Any]]:
     """The trials, a column each: number, state, value, std, asked, ended, and the parameters.
 
+    The values of constrained quantities come last, with `value_` before a name that is there.
+
     Times are of UTC. There is no std, the standard deviation of a value's noise, if it is not known
     of any value. Parameters that are called like one of the first six have `param_` before their
     name; those of an array are x0, x1, …
@@ -54,6 +56,8 @@ def columns(study: Study) -> dict[str, list[Any]]:
     else:
         for i, column in enumerate(params.T.tolist()):
             table[f"x{i}"] = column
+    for name, column in zip(trials.quantities, trials.measured.T, strict=True):
+        table[f"value_{name}" if name in table else name] = _known(column)
     if np.isnan(trials.stds).all():
         del table["std"]
     return table

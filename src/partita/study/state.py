@@ -28,12 +28,16 @@ from partita.optimize.values import Observation, as_std, as_value
 from partita.policies import optional
 from partita.policies.base import Policy
 
-from .events import BEGINNINGS, Event, Kind, data_of
+from .events import BEGINNINGS, Event, Kind, as_data, data_of
 
 _log = logging.getLogger(__name__)
 
 #: The answer is looked at after this many values, then each time there are this many times more.
 FIRST_LOOK, LOOK_FACTOR = 20, 2
+
+
+#: The fields that the data of an event may have: values by name, and whether a trial failed.
+_DATA = {Kind.TELL: ("values",), Kind.ADD: ("values",), Kind.CANCEL: ("failed",)}
 
 
 class Answer(NamedTuple):
@@ -107,13 +111,27 @@ class State:
     def tell(self, number: int, seen: Observation, time: float) -> Event:
         """End a trial, pending or expired, with a value."""
         self.game.tell(number, *seen)
-        event = Event(self.seq + 1, Kind.TELL, number, time, seen.value, std=seen.std)
+        data = self._data(seen)
+        event = Event(self.seq + 1, Kind.TELL, number, time, seen.value, std=seen.std, data=data)
         return self._done(event)
 
-    def cancel(self, number: int, time: float) -> Event:
-        """Give up a pending trial."""
-        self.game.cancel(number)
-        return self._done(Event(self.seq + 1, Kind.CANCEL, number, time))
+    def cancel(self, number: int, time: float, failed: bool = False) -> Event:
+        """Give up a pending trial, whose evaluation `failed` or was dropped."""
+        self._give_up(number, failed)
+        data = as_data({"failed": True if failed else None})
+        return self._done(Event(self.seq + 1, Kind.CANCEL, number, time, data=data))
+
+    def _give_up(self, number: int, failed: bool) -> None:
+        if failed:
+            self.game.fail(number)
+        else:
+            self.game.cancel(number)
+
+    def _data(self, seen: Observation | None) -> str | None:
+        """What an event holds of an observation besides value and noise."""
+        if seen is None:
+            return None
+        return as_data({"values": self.optimizer.constraints.named(seen.values)})
 
     def expire(self, number: int, time: float) -> Event:
         """Give up a trial that has been pending for too long."""
@@ -134,8 +152,9 @@ class State:
     ) -> Begun:
         trial, point = self.optimizer.trial(number), _as_bytes(self.game.ledger.unit(number))
         params = params_json(trial.params)
-        value, std = (None, None) if seen is None else seen
-        event = Event(self.seq + 1, kind, number, time, value, params, point, owner, std)
+        value, std = (None, None) if seen is None else seen[:2]
+        data = self._data(seen)
+        event = Event(self.seq + 1, kind, number, time, value, params, point, owner, std, data)
         return Begun(trial, self._done(event))
 
     def _done(self, event: Event) -> Event:
@@ -177,7 +196,7 @@ class State:
             kind = Kind(event.kind)
         except ValueError:
             raise InvalidInput(f"there is no kind {event.kind!r}") from None
-        data_of(event)  # no event has any yet: what a later Partita wrote is refused
+        data = data_of(event, _DATA.get(kind, ()))  # what a later Partita wrote is refused
         number, following = event.trial, len(self.game.ledger)
         if kind in BEGINNINGS:
             if number != following:
@@ -189,7 +208,7 @@ class State:
         else:
             self.optimizer.number_of(number, kind)
             if kind != Kind.ADOPT:
-                self.game.cancel(number)
+                self._give_up(number, data.get("failed") is True)
         self._done(event)
 
     def _replay_beginning(self, kind: Kind, number: int, unit: FloatArray, event: Event) -> None:
@@ -222,7 +241,7 @@ class State:
 
     def _seen(self, event: Event) -> Observation:
         """The value of an event and its noise, which the policy given now must take."""
-        seen = Observation(as_value(event.value), as_std(event.std))
+        seen = Observation(as_value(event.value), as_std(event.std), self._values(event))
         if seen.std is not None and not self.game.takes_std:
             raise StudyError(
                 f"the value of trial {event.trial} was told with std={seen.std!r}, but "
@@ -231,6 +250,14 @@ class State:
                 "it from a copy"
             )
         return seen
+
+    def _values(self, event: Event) -> tuple[float, ...] | None:
+        """The values of the constrained quantities that an event has, if there are such."""
+        values = data_of(event, _DATA[Kind.TELL]).get("values")
+        constraints = self.optimizer.constraints
+        if values is None and not constraints.names:
+            return None
+        return constraints.stored(values)
 
     def _check_allowed(self, number: int, unit: FloatArray) -> None:
         """Refuse a point of the log that the constraint given now does not allow."""

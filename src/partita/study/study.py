@@ -17,10 +17,10 @@ from partita.errors import InvalidInput
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
+from partita.optimize.constraints import Constraints, Known
 from partita.optimize.optimizer import Optimizer, Suggestion, Trial
 from partita.optimize.result import Checkpoint
 from partita.optimize.trials import Trials
-from partita.optimize.values import Observation, as_value
 from partita.policies.base import Policy
 from partita.space import Space
 
@@ -88,6 +88,7 @@ class Study:
         delta: float | None = None,
         policy: str | Callable[..., Any] | None = None,
         feasible: Callable[..., Any] | None = None,
+        constraints: Sequence[str] | None = None,
         expire_after: float | None = None,
         durability: Literal["process", "power"] = "process",
         timeout: float = 30.0,
@@ -99,7 +100,8 @@ class Study:
         ----------
         path
             The file, such as "tune.db".
-        space, direction, seed, n_evals, norm_bound, noise, kernel, delta, policy, feasible
+        space, direction, seed, n_evals, norm_bound, noise, kernel, delta, policy, feasible,
+        constraints
             As for `Optimizer`, with the same defaults when a study begins. What is given when it is
             opened again must be as it was, but for `n_evals`; what is not given is as it was.
             `feasible`, or a policy that is not one of ours by name, must be given again.
@@ -129,6 +131,7 @@ class Study:
             **Assumptions(kernel, norm_bound, noise, delta).keywords(),
             "policy": policy,
             "feasible": feasible,
+            "constraints": constraints,
             "expire_after": expire_after,
         }
         store = Store(as_path(path), durability, seconds)
@@ -186,39 +189,46 @@ class Study:
     def tell(self, trial: Trial | int, value: Any, std: float | None = None) -> None:
         """Report the value of a trial, given itself or its number. One that expired is welcome.
 
-        `std` is the standard deviation of this value's noise, if that is known: 0 means exact.
+        `std` is the standard deviation of this value's noise, if that is known: 0 means exact. With
+        constraints the value is a dict, such as `{"loss": 0.3, "cost": 9.1}`.
         """
 
         def told(change: Change) -> None:
             state = change.state
             number = state.optimizer.number_of(trial, "tell", also=state.expired)
-            seen = Observation(as_value(value), state.optimizer.std_of(std, "tell"))
+            seen = state.optimizer.observation(value, std, "tell")
             change.begin()
             change.log(state.tell(number, seen, time.time()))
 
         self._changed(told)
 
     def cancel(self, trial: Trial | int) -> None:
-        """Give up a trial, whose evaluation failed or was dropped. One that expired stays so."""
+        """Give up a trial whose evaluation was dropped. One that expired stays so."""
+        self._give_up(trial, "cancel")
 
-        def cancelled(change: Change) -> None:
+    def fail(self, trial: Trial | int) -> None:
+        """Give up a trial whose evaluation failed, so that it is learned where that happens."""
+        self._give_up(trial, "fail")
+
+    def _give_up(self, trial: Trial | int, verb: str) -> None:
+        def given_up(change: Change) -> None:
             state = change.state
-            number = state.optimizer.number_of(trial, "cancel", also=state.expired)
+            number = state.optimizer.number_of(trial, verb, also=state.expired)
             if number not in state.expired:
                 change.begin()
-                change.log(state.cancel(number, time.time()))
+                change.log(state.cancel(number, time.time(), failed=verb == "fail"))
 
-        self._changed(cancelled)
+        self._changed(given_up)
 
     def add(self, params: Any, value: Any, std: float | None = None) -> int:
         """Report a value known from elsewhere, at any time, and get the number of its trial.
 
-        `std` is as for `tell`.
+        `value` and `std` are as for `tell`.
         """
 
         def added(change: Change) -> int:
             optimizer = change.state.optimizer
-            seen = Observation(as_value(value), optimizer.std_of(std, "add"))
+            seen = optimizer.observation(value, std, "add")
             unit = optimizer.point_of(params, "add")
             change.begin()
             begun = change.state.add(unit, seen, time.time())
@@ -288,6 +298,10 @@ class Study:
         """The best parameters by what is known, not by the luckiest value."""
         return self._read(Optimizer.recommend)
 
+    def constraints_at(self, params: Any) -> dict[str, Known]:
+        """What is known of each constrained quantity at some parameters, by its name."""
+        return self._read(lambda optimizer: optimizer.constraints_at(params))
+
     def certificate(self) -> float:
         """How much better than the recommended parameters any others can still be."""
         return self._read(Optimizer.certificate)
@@ -325,6 +339,11 @@ class Study:
     def space(self) -> Space:
         """What may vary."""
         return self._read(lambda optimizer: optimizer.space)
+
+    @property
+    def constraints(self) -> Constraints:
+        """What other quantities must be."""
+        return self._read(lambda optimizer: optimizer.constraints)
 
     @property
     def direction(self) -> str:
