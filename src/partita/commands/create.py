@@ -7,6 +7,7 @@ from typing import Any
 
 from partita.errors import InvalidInput
 
+from .named import add_constraint_option, read_constraints
 from .params import read_params
 from .shared import add_model_options, guarded, read_model
 
@@ -39,6 +40,7 @@ def add_parser(commands: Any) -> None:
     add("--evals", type=int, metavar="N", help="evaluations planned, if known")
     add("--seed", type=int, default=0, metavar="N", help="same seed and values, same trials (0)")
     add_model_options(parser)
+    add_constraint_option(parser)
     add("--expire-after", type=float, metavar="S", help="give trials up that take longer (never)")
     parser.set_defaults(run=run)
 
@@ -60,6 +62,7 @@ def run(options: argparse.Namespace) -> int:
         seed=options.seed,
         n_evals=options.evals,
         **read_model(options),
+        constraints=read_constraints(options),
         expire_after=options.expire_after,
         must_be_new=True,
     ).close()

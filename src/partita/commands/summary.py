@@ -12,6 +12,7 @@ from partita.optimize.result import Checkpoint, History, Result, answer
 from partita.policies import optional
 from partita.study.events import BEGINNINGS, Kind
 
+from .named import constraints_json
 from .shared import finite
 
 if TYPE_CHECKING:
@@ -38,11 +39,12 @@ def summary(study: Study) -> dict[str, Any]:
         "expired": expired,
         "known_noise": _known_noise(study),
     }
-    parts |= dict.fromkeys(("params", "value", "lower", "upper", "certificate"))
+    parts |= dict.fromkeys(("params", "value", "lower", "upper", "certificate", "constraints"))
     if told:
         best = study.recommend()
         parts |= {"params": _plain(best.params), "value": best.mean}
         parts |= {"lower": best.lower, "upper": best.upper, "certificate": study.certificate()}
+        parts["constraints"] = constraints_json(study.constraints_at(best.params))
     parts["best"] = _best_candidates(study) if told else []
     parts["progress"] = [
         {"evaluations": c.evaluations, "value": c.mean, "lower": c.lower, "upper": c.upper}
@@ -70,6 +72,7 @@ def as_result(study: Study) -> Result:
         **answer(best, study.space),
         certificate=notes[-1].certificate,
         guarantee=study.guarantee,
+        constraints=study.constraints_at(best.params),
         success=True,
         status=0,
         message=f"The study {study.path}.",
@@ -85,11 +88,18 @@ def as_result(study: Study) -> Result:
 
 
 def _best_candidates(study: Study) -> list[dict[str, Any]]:
-    """Evaluated parameters with the best posterior means, best first."""
+    """Evaluated parameters with the best posterior means, best first.
+
+    With constraints, those whose values met them.
+    """
     done = study.trials.finished
+    met = study.constraints.met(done.measured)
+    if not met.any():
+        return []
+    told, values = done.units[met], done.values[met]
     sign = -1.0 if study.direction == "minimize" else 1.0
-    units, which, counts = np.unique(done.units, axis=0, return_inverse=True, return_counts=True)
-    averages = np.bincount(which.ravel(), weights=done.values) / counts
+    units, which, counts = np.unique(told, axis=0, return_inverse=True, return_counts=True)
+    averages = np.bincount(which.ravel(), weights=values) / counts
     order = np.argsort(-sign * averages, kind="stable")[:CONSIDERED]
     params = [study.space.decode(units[i]) for i in order]
     means = averages[order]

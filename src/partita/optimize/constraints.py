@@ -11,10 +11,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from partita._types import FloatArray
+import numpy as np
+
+from partita._types import BoolArray, FloatArray, Interval
 from partita.errors import InvalidInput
 from partita.policies.base import LARGEST_VALUE
-from partita.policies.calibrated.quantity import Interval
 from partita.space import Space
 
 from .values import Observation, WrongKind, as_observation, as_value, shown
@@ -129,6 +130,11 @@ class Constraints:
     def named(self, values: Iterable[float] | None) -> dict[str, float] | None:
         """Values by name; None for None."""
         return None if values is None else dict(zip(self.names, values, strict=True))
+
+    def met(self, measured: FloatArray) -> BoolArray:
+        """Which rows of values (n, C) meet all constraints, (n,)."""
+        lower, upper = np.array(self.intervals).reshape(-1, 2).T
+        return np.asarray(((measured >= lower) & (measured <= upper)).all(axis=1))
 
     def constrain(self, policy: Any) -> None:
         """Have a new policy keep to the constraints; refused for one that cannot."""

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from partita._checks import check_choice, check_delta, check_horizon, check_seed
 from partita._state import Saved, State, wholes
-from partita._types import FloatArray, IntArray, Prediction, Recommendation
+from partita._types import FloatArray, IntArray, Interval, Prediction, Recommendation
 from partita.errors import InvalidInput, NumericalError
 from partita.gp.settings import Settings
 from partita.model.domains import Arms, Box, Grid
@@ -30,7 +30,6 @@ from .candidates import Proposals
 from .given import as_fixed
 from .limits import Limit, Limits
 from .model import Model
-from .quantity import Interval
 from .regions import Regions
 from .search import RENEW_EARLY, Search
 from .values import Sums

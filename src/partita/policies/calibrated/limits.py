@@ -20,10 +20,10 @@ from typing import NamedTuple
 import numpy as np
 
 from partita._state import Saved, State
-from partita._types import BoolArray, FloatArray, IntArray
+from partita._types import BoolArray, FloatArray, IntArray, Interval
 from partita.partition.sites import ArmSites, BoxSites
 
-from .quantity import Interval, Quantity
+from .quantity import Quantity
 
 #: Standard deviations in a quantity's favour while no feasible point is known.
 HOPE = 1.0
@@ -32,8 +32,9 @@ BUDGET = 0.15
 #: The least chance of success, over the highest, of a point that is evaluated: while failures are
 #: within their budget, and at most; and how many failures more make the difference.
 LEAST_CHANCE, STRICTEST, DEBT = 0.5, 0.9, 4.0
-#: Standard deviations in favour of a place where it is not known whether evaluations succeed.
-OPTIMISM = 0.5
+#: Standard deviations in favour of a place where it is not known whether evaluations succeed, while
+#: failures are within their budget.
+OPTIMISM = 1.0
 #: Sites evaluated last that show how likely success is where nothing is against it.
 RECENT = 32
 #: Candidates whose weights are remembered.
@@ -157,10 +158,10 @@ class Limits:
         """Chances of success at points (m, d), over the best of them."""
         if self.success is None or not self.success.known or not len(points):
             return Weights(np.ones(len(points)), np.zeros(len(points), dtype=bool))
-        moments = self.success.moments(points)
-        chance = np.clip(moments.mean + OPTIMISM * moments.std, 1e-3, 1.0)
+        moments, strict = self.success.moments(points), min(self._debt / DEBT, 1.0)
+        favour = OPTIMISM * (1.0 - strict)
+        chance = np.clip(moments.mean + favour * moments.std, 1e-3, 1.0)
         chance = chance / chance.max()
-        strict = min(self._debt / DEBT, 1.0)
         return Weights(chance, chance < LEAST_CHANCE + strict * (STRICTEST - LEAST_CHANCE))
 
     # -- for answers -------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from partita._state import Saved, State
-from partita._types import BoolArray, FloatArray, IntArray
+from partita._types import BoolArray, FloatArray, IntArray, Interval
 from partita.gp.settings import Fixed, Settings
 from partita.partition.sites import ArmSites, BoxSites
 
@@ -27,13 +27,6 @@ FIRST_FIT, FACTOR, STEP = 3, 1.4, 4
 RESTART = 40
 #: Standard deviations below this are taken for this, in amplitudes: a value that is known.
 LEAST_STD = 1e-9
-
-
-class Interval(NamedTuple):
-    """Where a quantity must be."""
-
-    lower: float = -math.inf
-    upper: float = math.inf
 
 
 class Moments(NamedTuple):
