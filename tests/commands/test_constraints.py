@@ -9,7 +9,10 @@ from partita.commands.named import named_values
 from partita.commands.program import Program, ProgramFailed, read_template
 
 ON_X = ["--param", "x:0:1"]
-PRINTS = "import sys; x = float(sys.argv[1]); print('epoch 3'); print(f'gain={x}\\ncost = {x * x}')"
+PRINTS = (
+    "import sys; x = float(sys.argv[1]); print('epoch 3'); print('gain=%r' % x); "
+    "print('cost = %r' % x**2)"
+)
 PROGRAM = ["--", sys.executable, "-c", PRINTS, "{x}"]
 
 
@@ -39,8 +42,9 @@ def test_minimize_keeps_to_it(run, path):
     code, out, _ = run("show", path)
     assert code == 0
     assert "cost <= 0.25 with probability" in out
-    code, out, _ = run("export", path)
-    assert "cost" in out.splitlines()[0].split(",")
+    table = path.with_name("trials.csv")
+    assert run("export", path, table)[0] == 0
+    assert "cost" in table.read_text().splitlines()[0].split(",")
 
 
 def test_the_text_says_what_is_known(run):
@@ -58,7 +62,7 @@ def test_a_program_that_prints_other_names_is_noticed_at_once(run):
 
 def test_a_program_without_names_fails_and_says_so():
     template = read_template([sys.executable, "-c", "print(3, {x})"], ["x"])
-    with pytest.raises(ProgramFailed, match="printed no line such as loss=0.3, but '3 1'"):
+    with pytest.raises(ProgramFailed, match=r"printed no line such as loss=0\.3, but '3 1'"):
         Program(template, named=True)(x=1)
 
 

@@ -96,12 +96,11 @@ def test_a_wrong_function_ends_the_run_at_its_first_evaluation(f, message, worke
         return f(*args, **kwargs)
 
     counted.__wrapped__ = f
-    with pytest.raises(EvaluationFailed, match=f"(?s)at its first evaluation: .*{message}"):
-        if workers is None:
-            pt.minimize(counted, {"x": (0.0, 1.0)}, n_evals=50)
-        else:
-            with ThreadPoolExecutor(workers) as pool:
-                pt.minimize(counted, {"x": (0.0, 1.0)}, n_evals=50, executor=pool)
+    with (
+        ThreadPoolExecutor(workers or 1) as pool,
+        pytest.raises(EvaluationFailed, match=f"(?s)at its first evaluation: .*{message}"),
+    ):
+        pt.minimize(counted, {"x": (0.0, 1.0)}, n_evals=50, executor=pool if workers else None)
     assert len(calls) <= 2 * (workers or 1)
 
 

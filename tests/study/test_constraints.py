@@ -19,7 +19,7 @@ LIMITS = ["cost <= 0.3"]
 
 
 def f(x, y):
-    if x + 0.5 * y > 1.2:
+    if x > 0.6:
         raise RuntimeError("no")
     return {"gain": x + y, "cost": x * y}
 
@@ -62,9 +62,7 @@ def test_a_study_goes_on_as_an_optimizer_that_never_stopped(path, snapshots):
 def test_constraints_are_settings(path):
     with Study.open(path, SQUARE, constraints=LIMITS) as study:
         play(study, 3)
-    with pytest.raises(
-        InvalidInput, match=r"constraints is \['cost <= 0.3'\] there, but \['cost <="
-    ):
+    with pytest.raises(InvalidInput, match=r"constraints is \['cost <= 0.3'\] there, but"):
         Study.open(path, constraints=["cost <= 0.4"])
     with Study.open(path, SQUARE, constraints=["cost  <= 0.3"]) as study:
         assert study.n_told
