@@ -147,3 +147,15 @@ def test_with_constraints_an_executor_evaluates_as_well():
 def test_with_constraints_a_wrong_dict_ends_the_run():
     with pytest.raises(EvaluationFailed, match=r"\{'gain': 1\} has no 'cost'"):
         pt.maximize(lambda x, y: {"gain": 1}, SQUARE, n_evals=9, constraints=["cost <= 1"])
+
+
+def test_a_callback_sees_the_values():
+    seen = []
+    pt.maximize(
+        lambda x, y: {"gain": x + y, "cost": x * y},
+        SQUARE,
+        n_evals=4,
+        constraints=["cost <= 0.3"],
+        callback=lambda evaluation: seen.append(evaluation.values),
+    )
+    assert [list(values) for values in seen] == [["cost"]] * 4

@@ -63,7 +63,7 @@ def maximize(
         by more. It is looked at after every evaluation up to 40, then after 2.5 % more each time.
     callback
         Called after each value with an `Evaluation` (number, params, value, n_evals, seconds,
-        optimizer, std); the run ends if it returns True or raises StopIteration.
+        optimizer, std, values); the run ends if it returns True or raises StopIteration.
     x0
         Where to begin: parameters as f gets them (a dict, or an array), such as those in use today,
         or a list of several. They are evaluated first; of a study that is resumed, those that have

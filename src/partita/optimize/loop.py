@@ -45,7 +45,8 @@ CERTIFICATE_EVERY = 40
 class Evaluation(NamedTuple):
     """What a callback is given: an evaluation that has just been told, and the optimizer.
 
-    `std` is the standard deviation of the value's noise, None if the function did not return it.
+    `std` is the standard deviation of the value's noise, None if the function did not return it;
+    `values` are those of constrained quantities by name, None without constraints.
     """
 
     number: int
@@ -55,6 +56,7 @@ class Evaluation(NamedTuple):
     seconds: float
     optimizer: Player
     std: float | None = None
+    values: dict[str, float] | None = None
 
 
 Callback = Callable[[Evaluation], object]
@@ -250,6 +252,7 @@ class Run:
             self.seconds,
             self.shown,
             outcome.std,
+            self.player.constraints.named(outcome.values),
         )
         try:
             answer = self._callback(now)
