@@ -27,11 +27,15 @@ from .quantity import Quantity
 
 #: Standard deviations in a quantity's favour while no feasible point is known.
 HOPE = 1.0
-#: Of evaluations, the part that may fail because of their place.
-BUDGET = 0.15
+#: Of evaluations, the part that may fail because of their place, and that may break a constraint:
+#: these tell more.
+BUDGET, OUTSIDE = 0.15, 0.25
 #: The least chance of success, over the highest, of a point that is evaluated: while failures are
 #: within their budget, and at most; and how many failures more make the difference.
 LEAST_CHANCE, STRICTEST, DEBT = 0.5, 0.9, 4.0
+#: After this many successes, and as many as there were failures, one evaluation pays no heed to
+#: failures: they may have come by chance.
+AGAIN = 2
 #: Standard deviations in favour of a place where it is not known whether evaluations succeed, while
 #: failures are within their budget.
 OPTIMISM = 1.0
@@ -48,6 +52,11 @@ class Limit(NamedTuple):
     lower: float
     upper: float
     probability: float
+
+
+def _owed(debt: float, broken: bool, budget: float) -> float:
+    """A debt after one evaluation more, of which a part `budget` may be broken."""
+    return min(max(debt + broken - budget, 0.0), 2.0 * DEBT)
 
 
 class Weights(NamedTuple):
@@ -67,8 +76,10 @@ class Limits:
         self.quantities = [Quantity(sites, interval, delta) for interval in intervals]
         #: Whether evaluations succeed, 1 or 0; None until one has failed.
         self.success: Quantity | None = None
-        #: Failures more than their budget, none of them by chance.
-        self._debt = 0.0
+        #: Failures more than their budget, none of them by chance; and values outside.
+        self._debt = self._broken = 0.0
+        #: Failures, and successes since the last one, or since one was looked at again.
+        self._failures = self._streak = 0
         self._changes = 0
         #: Weights of candidates, by the identity of their points, which are kept along.
         self._weights: dict[int, tuple[FloatArray, int, Weights]] = {}
@@ -79,13 +90,19 @@ class Limits:
         """Take in the value of each quantity at a site."""
         for quantity, value in zip(self.quantities, values, strict=True):
             quantity.add(site, value)
+        within = all(
+            quantity.interval.lower <= value <= quantity.interval.upper
+            for quantity, value in zip(self.quantities, values, strict=True)
+        )
+        self._broken = _owed(self._broken, not within, OUTSIDE)
         self._changes += 1
 
     def succeed(self, site: int) -> None:
         """Take in that an evaluation at a site gave a value."""
         if self.success is not None:
             self.success.add(site, 1.0)
-            self._debt = max(self._debt - BUDGET - (1.0 - self._usual_chance()), 0.0)
+            self._streak = 0 if self._looks_again else self._streak + 1
+            self._debt = _owed(self._debt, False, BUDGET + 1.0 - self._usual_chance())
             self._changes += 1
 
     def fail(self, site: int, earlier: IntArray) -> None:
@@ -98,8 +115,14 @@ class Limits:
             for told in np.flatnonzero(earlier).tolist():
                 self.success.add(told, 1.0, int(earlier[told]))
         self.success.add(site, 0.0)
-        self._debt = min(max(self._debt + self._usual_chance() - BUDGET, 0.0), 2.0 * DEBT)
+        self._streak, self._failures = 0, self._failures + 1
+        self._debt = _owed(self._debt, True, BUDGET + 1.0 - self._usual_chance())
         self._changes += 1
+
+    @property
+    def _looks_again(self) -> bool:
+        """Whether the next evaluation may be where others failed: it may have been by chance."""
+        return self._streak >= AGAIN + self._failures
 
     def _usual_chance(self) -> float:
         """The chance of success where it is highest of late: what is less is because of a place."""
@@ -147,7 +170,9 @@ class Limits:
             if quantity.known:
                 chance *= quantity.moments(points).within(HOPE if hope else 0.0)
         success = self._success(points)
-        weights = Weights(chance * success.chance, success.risky)
+        strict = STRICTEST * min(self._broken / DEBT, 1.0)
+        risky = success.risky | (chance < strict * chance.max(initial=0.0))
+        weights = Weights(chance * success.chance, risky)
         self._weights.pop(key, None)
         self._weights[key] = points, self._changes, weights
         while len(self._weights) > REMEMBERED:
@@ -156,7 +181,8 @@ class Limits:
 
     def _success(self, points: FloatArray) -> Weights:
         """Chances of success at points (m, d), over the best of them."""
-        if self.success is None or not self.success.known or not len(points):
+        known = self.success is not None and self.success.known
+        if self.success is None or not known or not len(points) or self._looks_again:
             return Weights(np.ones(len(points)), np.zeros(len(points), dtype=bool))
         moments, strict = self.success.moments(points), min(self._debt / DEBT, 1.0)
         favour = OPTIMISM * (1.0 - strict)
@@ -237,6 +263,9 @@ class Limits:
             "quantities": [quantity.state() for quantity in self.quantities],
             "success": None if self.success is None else self.success.state(),
             "debt": float(self._debt),
+            "broken": float(self._broken),
+            "failures": self._failures,
+            "streak": self._streak,
         }
 
     def restore(self, saved: Saved) -> None:
@@ -252,3 +281,5 @@ class Limits:
             self.success = Quantity(self._sites, Interval(0.5, math.inf), self.delta, shaped=False)
             self.success.restore(saved.part("success"))
         self._debt = saved.real("debt", 0.0, 2.0 * DEBT)
+        self._broken = saved.real("broken", 0.0, 2.0 * DEBT)
+        self._failures, self._streak = saved.integer("failures"), saved.integer("streak")
