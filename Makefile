@@ -44,8 +44,8 @@ define install
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '$(1)'
 endef
 
-.PHONY: help run reproduce dev test test-heavy test-nojit soak lint format docs site package bench \
-	clean distclean
+.PHONY: help run reproduce dev test test-heavy test-nojit soak lint format docs site notebooks \
+	package bench clean distclean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -87,8 +87,16 @@ docs: $(DEV_STAMP) ## Make the parts of the docs that come from the code
 # From nothing each time: an earlier build hides that a page is gone, and keeps old titles.
 site: $(SITE_STAMP) ## Build the documentation site into build/site; warnings are errors
 	rm -rf build/site build/doctrees
-	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -d build/doctrees docs build/site
+	$(BIN)/python -m sphinx --quiet -j auto --fail-on-warning --keep-going -d build/doctrees docs build/site
 	$(BIN)/python docs/check_site.py build/site
+
+notebooks: $(SITE_STAMP) ## Run the site's notebooks and write them as .ipynb into build/notebooks
+	rm -rf build/notebooks
+	mkdir -p build/notebooks
+	for name in docs/notebooks/*.nb.py; do \
+		$(BIN)/jupytext --quiet --to ipynb --execute \
+			--output build/notebooks/$$(basename $$name .nb.py).ipynb $$name || exit 1; \
+	done
 
 package: $(PACKAGE_STAMP) ## Build wheel and sdist into dist, check them, install the wheel and run it
 	rm -rf dist

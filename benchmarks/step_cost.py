@@ -23,10 +23,13 @@ import numpy as np
 from numba import njit
 
 import partita as pt
+from partita._compiled import awake
 from partita.experiments.play import added, steps
 from partita.gp import _loops as _hot
 from partita.partition import _loops as _hot_choice
 from partita.problems import RKHSFunction
+
+awake(_hot.observe), awake(_hot_choice.best_upper)  # `arithmetic` calls Numba's functions
 
 KERNEL = pt.Matern(nu=1.5, lengthscale=0.2)
 WARM_UP = 500

@@ -1,4 +1,4 @@
-"""What knowing the kernel and the noise is worth: the calibrated policy told them, and learning.
+"""What knowing the kernel and the noise is worth: the calibrated policy given them, and learning.
 
     python benchmarks/told.py                     10 random functions of 1, 2, 3 and 6 dimensions
     python benchmarks/told.py --problems rkhs-6 --runs 20 --jobs 2
@@ -21,7 +21,7 @@ CHECKPOINTS = (200, 1_000)
 def run(name: str, way: str, seed: int) -> dict[int, Regret]:
     problem = problems.build(name, "tenth", seed)
     noise = pt.Uniform(-problem.half_width, problem.half_width)
-    given = {"kernel": problem.kernel, "noise": noise} if way == "told" else {}
+    given = {"kernel": problem.kernel, "noise": noise} if way == "given" else {}
     policy = pt.CalibratedUCB(problem.domain, seed=seed, **given)
     random = np.random.default_rng([seed, 29])
     return regrets(policy, problem, random, max(CHECKPOINTS), CHECKPOINTS)
@@ -32,7 +32,7 @@ def main() -> None:
     command.add_argument("--runs", type=int, default=10)
     command.add_argument("--problems", nargs="+", default=list(problems.SYNTHETIC))
     options = command.parse_args()
-    groups = [(name, way) for name in options.problems for way in ("learned", "told")]
+    groups = [(name, way) for name in options.problems for way in ("learned", "given")]
     rows = []
     for (name, way), runs in grouped(run, groups, options.runs, options.jobs).items():
         means = [np.mean([result[t] for result in runs], axis=0) for t in CHECKPOINTS]

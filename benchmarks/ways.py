@@ -277,7 +277,7 @@ def main() -> None:
 def report(rows: list[tuple[str, str, str, str]], n: int) -> str:
     table = "\n".join(aligned([("way", "ms an evaluation", "s to start", "choose it when"), *rows]))
     return (
-        f"{table}\n\n`python benchmarks/ways.py --evals {n}`, Python "
+        f"{table}\n\n`python benchmarks/ways.py --evals {n}`, Partita {pt.__version__}, Python "
         f"{platform.python_version()}, {os.cpu_count()} processors."
     )
 

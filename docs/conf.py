@@ -14,8 +14,17 @@ author = "The Partita developers"
 copyright = "the Partita developers, MIT licence"
 version = release = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 extensions += ["commands", "docstrings"]  # ours, in _ext
+
+# Files named .nb.py are pages: notebooks in Jupytext's percent format. They are run on each build,
+# and one that raises an error fails it. (The suffix is not .py: links to examples would be taken
+# for links to pages.)
+nb_custom_formats = {".nb.py": ["jupytext.reads", {"fmt": "py:percent"}]}
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 600
+nb_merge_streams = True
 exclude_patterns = ["_ext"]
 
 # Pages are read on code hosts too, so they use plain Markdown: links to `page.md#heading`.

@@ -17,13 +17,13 @@ FAIR = (3.20, 0.55)  # what people would pay: mean and standard deviation of a n
 
 
 def sold_share(price):
-    """Share of the people who buy at a price."""
+    """The share of people who buy at a price."""
     mean, spread = FAIR
     return 1 / (1 + np.exp(1.702 * (price - mean) / spread))
 
 
 def profit(price, stock, rng, days=1):
-    """Profits of so many days."""
+    """The profits of a number of days."""
     people = rng.poisson(PEOPLE * rng.gamma(9, 1 / 9, size=days))  # weather: some days are slow
     wanted = rng.binomial(people, sold_share(price))
     return price * np.minimum(wanted, stock) - COST * stock

@@ -143,6 +143,7 @@ def interrupted_compilation(njit):
     def add_one(x):
         return x + 1
 
+    add_one = _compiled.awake(add_one)
     add_one._cache = NullCache()  # compiled in earlier runs, there would be nothing to interrupt
     compiler = add_one._compiler
     compile_once = compiler.compile

@@ -28,7 +28,7 @@ FLOOR = 1e-4
 LEVEL = 1.1
 #: Regrets to be reached, in the function's own units.
 TARGETS = 10.0 ** np.linspace(-5, 1, 31)
-MEASURES = {"regret_at": "mean of the plays", "simple_at": "answer"}
+MEASURES = {"regret_at": "mean of the evaluations", "simple_at": "answer"}
 
 
 def geometric_mean(values: Sequence[float]) -> float:
@@ -95,8 +95,8 @@ def tables(runs: Mapping[Task, Run], columns: Sequence[Column], few: Sequence[Co
     """All tables; `few` are the columns of the functions that everyone plays."""
     parts = ["## In short", _counted(columns), report.summary(columns, MEASURES)]
     if any(set(column.board.players) - _players(columns) for column in few):
-        parts += ["## With the slow players", _counted(few), report.summary(few, MEASURES)]
-    parts += ["## Targets reached", _targets(columns), "## Time of a step"]
+        parts += ["## With the slow optimisers", _counted(few), report.summary(few, MEASURES)]
+    parts += ["## Targets reached", _targets(columns), "## Time of an iteration"]
     longest = _longest(columns)
     everyone = {task: run for c in [*columns, *few] for task, run in c.board.runs.items()}
     for dim in longest:
@@ -167,9 +167,10 @@ def _targets(columns: Sequence[Column]) -> str:
             cells.append("–" if math.isnan(share) else f"{100 * share:.0f} %")
         rows.append([PLAYERS[player].title, *cells])
     return "\n".join(aligned(rows)) + (
-        "\n\nThe part of pairs of a run and a target whose target some play had reached: f − f* "
-        f"without noise at most one of {len(TARGETS)} targets from {TARGETS[-1]:g} to "
-        f"{TARGETS[0]:g}, evenly spaced on a logarithmic scale."
+        "\n\nThe fraction of all pairs of a run and a target in which some evaluation reached the "
+        "target: f − f* without noise is at most the target. There are "
+        f"{len(TARGETS)} targets from {TARGETS[-1]:g} to {TARGETS[0]:g}, evenly spaced on a "
+        "logarithmic scale."
     )
 
 

@@ -62,7 +62,7 @@ def draw(board: Board) -> bytes:
         most = min(1.05 * max((line.y.max() for line in lines), default=1.0), _MOST_SHOWN)
         panels.append(Panel(_NOISE[noise], "regret so far, of uniform sampling's", lines, most))
     text = "seconds of one core, ask and tell"
-    panels.append(Panel("Time of a step", text, time_lines(board)))
+    panels.append(Panel("Time of an iteration", text, time_lines(board)))
     seeds = f"{board.seeds} seed{'s' * (board.seeds > 1)}"
     return drawn(
         panels,

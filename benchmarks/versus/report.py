@@ -22,8 +22,8 @@ MARK = "<!-- made by benchmarks/{}.py: {} -->"
 #: Steps at which a step is timed.
 TIMES = (100, 1_000, 10_000)
 TIMED = (
-    "Processor time of an ask and a tell on one core, the mean over the tenth of the run before t, "
-    "the median over all runs that reached it."
+    "Processor time of an ask and a tell on one core: the mean over the tenth of the run before t, "
+    "and the median over all runs that reached t."
 )
 _NOISE = {"tenth": "noise of a tenth of the range", "whole": "noise as wide as the range"}
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
@@ -79,7 +79,7 @@ def page(before: str, text: str, script: str = "peers") -> str:
 def tables(board: Board) -> str:
     """All tables."""
     columns = [Column(f"{budget:,}, {n}", board, n, budget) for n, budget in board.settings]
-    parts = ["## In short", summary(columns), "## Time of a step", times(board), TIMED]
+    parts = ["## In short", summary(columns), "## Time of an iteration", times(board), TIMED]
     for noise, budget in board.settings:
         parts.append(f"## {budget:,} evaluations, {_NOISE[noise]}")
         for measure, title in MEASURES.items():
@@ -88,8 +88,8 @@ def tables(board: Board) -> str:
 
 
 def ending(board: Board) -> list[str]:
-    """What failed, and who played."""
-    return ["## Failures", _failures(board), "## Who played", _roster(board)]
+    """What failed, and which optimisers took part."""
+    return ["## Failures", _failures(board), "## The optimisers", _roster(board)]
 
 
 def summary(columns: Sequence[Column], measures: Mapping[str, str] = MEASURES) -> str:
@@ -195,7 +195,7 @@ def duration(seconds: float) -> str:
 
 
 def times(board: Board) -> str:
-    rows = [["a step at", *(f"t = {t:,}" for t in TIMES), "farthest step"]]
+    rows = [["an iteration at", *(f"t = {t:,}" for t in TIMES), "last iteration"]]
     for player in board.players:
         runs = board.of(player)
         taken = [median(s for r in runs if (s := r.seconds_at(t)) is not None) for t in TIMES]
@@ -215,7 +215,7 @@ def _failures(board: Board) -> str:
     grouped: dict[tuple[str, str], list[str]] = {}
     for (player, error, problem), times in sorted(counted.items()):
         grouped.setdefault((player, error), []).append(f"{problems.TITLES[problem]} ({times})")
-    rows = [["player", "error", "problems (runs)"]]
+    rows = [["optimiser", "error", "problems (runs)"]]
     for (player, error), where in grouped.items():
         escaped = error.replace("|", "\\|")
         rows.append([PLAYERS[player].title, f"`{escaped}`", ", ".join(where)])
@@ -223,7 +223,7 @@ def _failures(board: Board) -> str:
 
 
 def _roster(board: Board) -> str:
-    rows = [["player", "settings", "versions", "runs", "hours"]]
+    rows = [["optimiser", "settings", "versions", "runs", "hours"]]
     for player in board.players:
         runs, cls = board.of(player), PLAYERS[player]
         seconds = sum(run.total_seconds for run in runs)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import secrets
+from enum import Enum
 from numbers import Integral, Real
 
 import numpy as np
@@ -35,9 +37,9 @@ def as_positive(name: str, value: object) -> float:
 
 
 def as_floats(values: npt.ArrayLike, name: str) -> FloatArray:
-    """Real numbers as a C-contiguous float64 array, which shares memory with `values` if it can."""
+    """Real numbers as a C-contiguous float64 array; it shares memory with `values` if possible."""
     if isinstance(values, np.ma.MaskedArray):
-        raise InvalidInput(f"{name} is a masked array: give a plain one, without what is masked")
+        raise InvalidInput(f"{name} is a masked array: give a plain one without masked entries")
     try:
         array = np.asarray(values)
     except (TypeError, ValueError) as error:
@@ -51,9 +53,9 @@ def as_floats(values: npt.ArrayLike, name: str) -> FloatArray:
 
 
 def as_rows(values: npt.ArrayLike, name: str, dim: int | None = None) -> FloatArray:
-    """Finite points as rows, (k, d) float64 and C-contiguous; shares memory if it can.
+    """Finite points as rows: a C-contiguous float64 array (k, d); shares memory if possible.
 
-    Refused unless it has `dim` columns, if that is given. `name` is what messages call it.
+    If `dim` is given, the array must have `dim` columns. `name` is for error messages.
     """
     rows = as_floats(values, name)
     if rows.ndim != 2 or (dim is not None and rows.shape[1] != dim):
@@ -64,7 +66,7 @@ def as_rows(values: npt.ArrayLike, name: str, dim: int | None = None) -> FloatAr
             hint = f", e.g. {name}.reshape({'-1, 1' if as_column else '1, -1'})"
         raise InvalidInput(
             f"{name} has shape {rows.shape}{but}: "
-            f"give an array of shape (k, {dim or 'd'}), one point a row{hint}"
+            f"give an array of shape (k, {dim or 'd'}), one point per row{hint}"
         )
     finite = np.isfinite(rows)
     if not finite.all():
@@ -90,6 +92,20 @@ def dimensions(dim: int) -> str:
     return f"{dim} dimension" + ("" if dim == 1 else "s")
 
 
+class NotGiven(Enum):
+    """The default of an argument for which None means something."""
+
+    NOT_GIVEN = "not given"
+
+    def __repr__(self) -> str:
+        return "<not given>"
+
+
+def seed_or_drawn(seed: object) -> int:
+    """A seed as a non-negative integer; for None one that is drawn, short enough to be typed."""
+    return secrets.randbits(32) if seed is None else check_seed(seed)
+
+
 def check_seed(seed: object) -> int:
     """A seed as a non-negative integer."""
     if isinstance(seed, bool) or not isinstance(seed, Integral) or int(seed) < 0:
@@ -98,22 +114,22 @@ def check_seed(seed: object) -> int:
 
 
 def check_scale(name: str, value: object) -> float:
-    """A positive number of a size whose square, and ratios of squares, floats can hold."""
+    """A positive number whose square, and ratios of such squares, floats can represent."""
     number = as_positive(name, value)
     if not SMALLEST_SCALE <= number <= 1 / SMALLEST_SCALE:
         raise InvalidInput(
             f"{name}={value!r}: give a number from {SMALLEST_SCALE:g} to {1 / SMALLEST_SCALE:g}, "
-            "in other units if need be."
+            "for example in other units."
         )
     return number
 
 
 def check_horizon(horizon: object) -> int:
-    """A horizon of at least one step."""
+    """A horizon as an integer of at least 1."""
     steps = as_number(horizon)
     if not 1 <= steps < math.inf or steps != int(steps):
         raise InvalidInput(
-            f"horizon={horizon!r}: give the evaluations planned, a whole number of at least 1."
+            f"horizon={horizon!r}: give the planned evaluations, a whole number of at least 1."
         )
     return int(steps)
 
@@ -123,21 +139,28 @@ def check_delta(delta: object) -> float:
     number = as_number(delta)
     if not 0 < number < 1:
         raise InvalidInput(
-            f"delta={delta!r}: give the probability that a bound may fail, between 0 and 1."
+            f"delta={delta!r}: give the probability with which a bound may fail, between 0 and 1."
         )
     return number
 
 
 def check_choice(name: str, value: object, options: tuple[str, ...]) -> str:
-    """The value, if it is one of a few words."""
+    """The value, if it is one of the options; an error otherwise."""
     if not isinstance(value, str) or value not in options:
         words = [f'"{option}"' for option in options]
         raise InvalidInput(f"{name}={value!r}: give {listed(words, 'or')}.")
     return value
 
 
+def check_count(count: object) -> int:
+    """The number of points or trials to ask for, at least 1."""
+    if isinstance(count, bool) or not isinstance(count, Integral) or int(count) < 1:
+        raise InvalidInput(f"ask(count={count!r}): give a whole number of at least 1.")
+    return int(count)
+
+
 def check_flag(name: str, value: object) -> bool:
-    """The value, if it is True or False."""
+    """The value, if it is True or False; an error otherwise."""
     if not isinstance(value, bool):
         raise InvalidInput(f"{name}={value!r}: give True or False.")
     return value

@@ -1,4 +1,4 @@
-"""Locks for objects that threads share, and what forks and interrupts make of them."""
+"""Locks for objects that threads share, safe with forks and interrupts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
-#: Threads take a lock by `with`: an interrupt cannot come between acquiring it and the block.
+#: Locks are taken by `with`, so that no interrupt can come between acquiring one and the block.
 Lock = threading.RLock
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -22,15 +22,15 @@ _at_fork: list[Callable[[], None]] = []
 
 
 def new_lock() -> Any:
-    """A lock that a thread may take again while it has it, and that is free after a fork."""
-    with _making:  # held during a fork: there is no lock that it does not hold
+    """A re-entrant lock that is free after a fork."""
+    with _making:  # held during a fork, so that the fork holds every lock
         lock = Lock()
         _LOCKS.add(lock)
         return lock
 
 
 def in_turn(method: Method) -> Method:
-    """A method that one thread at a time is in; the lock is that of `turn_of`."""
+    """Decorate a method so that threads call it one at a time, with the lock of `turn_of`."""
 
     def taken_alone(self: Any) -> Any:
         try:
@@ -56,14 +56,14 @@ def in_turn(method: Method) -> Method:
         with turn:
             return method(self, *args, **settings)
 
-    # The calls of every step are passed on as they are: any arguments would cost twice as much.
+    # Frequent signatures have their own wrappers: `*args, **settings` would cost twice as much.
     like: dict[str, Any] = {"(self)": taken_alone, "(self, x, y, *, std=None)": taken_tell}
     passed_on = like.get(_arguments(method), taken)
     return cast(Method, functools.wraps(method)(passed_on))
 
 
 def _arguments(method: Callable[..., Any]) -> str:
-    """The arguments of a method as they are written, without types."""
+    """The signature of a method as text, without types."""
     signature = inspect.signature(method)
     empty = inspect.Signature.empty
     plain = [p.replace(annotation=empty) for p in signature.parameters.values()]
@@ -71,9 +71,9 @@ def _arguments(method: Callable[..., Any]) -> str:
 
 
 def turn_of(owner: Any) -> Any:
-    """The lock of an object, its attribute `_turn`, made when it is first needed.
+    """The lock of an object, its attribute `_turn`, created when it is first needed.
 
-    So it is there however the object was made, copied or unpickled, without a word in `__init__`.
+    So every object has one, however it was made, copied or unpickled.
     """
     with _making:
         if not hasattr(owner, "_turn"):
@@ -82,10 +82,9 @@ def turn_of(owner: Any) -> Any:
 
 
 def is_under_way(method: Callable[..., Any], owner: Any) -> bool:
-    """Whether a method of an object is among the calls that led to the caller of the caller.
+    """Whether a call of an object's method is in the stack above the caller's caller.
 
-    It is looked for in the stack: a flag would stay raised if an interrupt came before it is
-    lowered.
+    The stack is searched because an interrupt could leave a flag set.
     """
     frame = sys._getframe(2).f_back
     while frame is not None:
@@ -97,8 +96,8 @@ def is_under_way(method: Callable[..., Any], owner: Any) -> bool:
 
 # -- forks -----------------------------------------------------------------------------------------
 
-# A forked process has no thread but the one that forked. What another was changing would stay half
-# changed there, and locked for ever. So a fork waits until nobody changes anything.
+# A forked process has only the thread that forked. What another thread was changing would stay half
+# changed there, and locked forever. So a fork waits until no thread is changing anything.
 
 
 def at_fork(function: Callable[[], None]) -> None:
@@ -107,7 +106,7 @@ def at_fork(function: Callable[[], None]) -> None:
 
 
 def acquire_all(locks: Sequence[Any]) -> None:
-    """Acquire locks, in whatever order others do: who waits for one holds no other."""
+    """Acquire locks in any order without deadlock: no lock is held while waiting for another."""
     waited: Any = None
     while True:
         if waited is not None:
@@ -130,9 +129,10 @@ def _before_fork() -> None:
     while True:
         locks = list(_LOCKS)
         acquire_all(locks)
-        if len(_LOCKS) <= len(locks):
+        # Not by its length: an interrupt may keep the set from dropping a lock that is gone.
+        if set(_LOCKS) <= set(locks):
             break
-        for lock in locks:  # some were made meanwhile
+        for lock in locks:  # some were created meanwhile
             lock.release()
     _held.extend(locks)
     for function in _at_fork:

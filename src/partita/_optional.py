@@ -7,8 +7,13 @@ from typing import Any
 
 from partita.errors import PartitaError
 
-#: Packages that `pip install 'partita[experiments]'` brings.
-_EXTRA = ("joblib", "matplotlib")
+#: The extra that brings each package: `pip install 'partita[plot]'`.
+_EXTRAS = {
+    "joblib": "experiments",
+    "matplotlib": "plot",
+    "pandas": "tables",
+    "pyarrow": "tables",
+}
 
 
 class MissingPackage(PartitaError, ImportError):
@@ -21,7 +26,7 @@ def require(name: str) -> Any:
         return import_module(name)
     except ImportError as error:
         package = name.partition(".")[0]
-        what = "'partita[experiments]'" if package in _EXTRA else package
+        what = f"'partita[{_EXTRAS[package]}]'" if package in _EXTRAS else package
         raise MissingPackage(
             f"{package} is needed for this ({error}): pip install {what}"
         ) from error

@@ -1,4 +1,4 @@
-"""Work that Ctrl-C must not cut short: it waits until the work is done."""
+"""Delay Ctrl-C until a piece of work is done."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-#: Requests to end that may have a handler which raises.
+#: Signals that may have a handler which raises an error.
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def uninterrupted(work: Callable[[], T]) -> T:
-    """What `work` returns; signals that come meanwhile are handled after it, as ever.
+    """Run `work` and return its result; signals that arrive meanwhile are handled after it.
 
-    Only for work that ends within seconds. Signals reach Python code in the main thread alone, so
-    others are left as they are, and so is a signal that Python does not handle: ignored, ending
-    the process as by default, or handled by the program that Python is embedded in.
+    Only for work that ends within seconds. Signals reach Python code in the main thread only, so
+    nothing is changed in other threads. A signal that Python does not handle is not delayed: one
+    that is ignored, has the default action, or is handled by a program that embeds Python.
     """
     if threading.current_thread() is not threading.main_thread():
         return work()
@@ -30,23 +30,23 @@ def uninterrupted(work: Callable[[], T]) -> T:
     finally:
         try:
             held.end()
-        finally:  # again, should an interrupt have come as the first began
+        finally:  # again, in case the first call was interrupted
             held.end()
         held.deliver()
 
 
 class _Held:
-    """Signals that wait: the handlers that they had, and which of them came."""
+    """Delayed signals: their original handlers, and which of them arrived."""
 
     def __init__(self) -> None:
         self._handlers: dict[signal.Signals, Any] = {}
         self._came: list[tuple[int, FrameType | None]] = []
 
     def begin(self) -> None:
-        """Take over from the handlers."""
+        """Replace the handlers."""
         for number in SIGNALS:
             handler = signal.getsignal(number)
-            if not callable(handler):  # ignored, by default, or not one of Python's
+            if not callable(handler):  # ignored, default, or not set from Python
                 continue
             self._handlers[number] = handler
             try:
@@ -58,13 +58,13 @@ class _Held:
         self._came.append((number, frame))
 
     def end(self) -> None:
-        """Give the handlers back, unless the work has put others in place of ours."""
+        """Restore the handlers, unless the work has installed others."""
         for number, handler in self._handlers.items():
             if signal.getsignal(number) == self._note:
                 signal.signal(number, handler)
 
     def deliver(self) -> None:
-        """Handle what came, each signal once."""
+        """Handle the signals that arrived, each once."""
         came, self._came = dict(self._came), []
         for number, frame in came.items():
             self._handlers[signal.Signals(number)](number, frame)

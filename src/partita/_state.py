@@ -2,13 +2,13 @@
 
 `state()` of a policy, or of a part of one, returns plain data: None, booleans, integers, floats,
 strings, lists, dicts with strings for keys, and arrays of the types in `DTYPES`. `restore(saved)`
-of a part that was made afresh, with the same settings, puts it back. Only what changes is saved:
-what follows from the settings, or from other parts of the state, is computed again.
+of a new part with the same settings restores it. Only what changes is saved: what follows from the
+settings, or from other parts of the state, is computed again.
 
-What is read may come from a stranger, and compiled loops index without looking. So whatever is read
-goes through `Saved`, which checks types, shapes and ranges. A part checks what it must know
-besides: that sizes agree, that numbers of cells, sites and candidates exist, that trees have no
-cycles. Anything else is refused with `BadState`.
+A saved state may come from a stranger, and compiled loops do not check indices. So everything is
+read through `Saved`, which checks types, shapes and ranges. Each part also checks what only it
+knows: that sizes agree, that numbers of cells, sites and candidates exist, that trees have no
+cycles. An invalid state raises `BadState`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ import numpy.typing as npt
 from partita._types import BoolArray, FloatArray, IntArray, WordArray
 from partita.errors import PartitaError
 
-#: The types that arrays of a state may have, by the names in files: little-endian everywhere.
+#: The types that arrays of a state may have, by their names in files: always little-endian.
 DTYPES = {"f8": "<f8", "i8": "<i8", "i1": "|i1", "u8": "<u8", "b1": "|b1"}
-#: Integers of a state that count something are at most this: sums of two still fit a machine word.
+#: The largest count in a state: the sum of two still fits a machine word.
 MOST = 2**61
-#: Floats of a state are at most this in size, unless a part allows more: squares do not overflow.
+#: The largest magnitude of floats in a state, unless a part allows more: squares do not overflow.
 LARGEST = 1e153
 #: The numbers of a PCG64 generator.
 _GENERATOR = {"state": 2**128, "inc": 2**128, "has_uint32": 2, "uinteger": 2**32}
@@ -41,7 +41,7 @@ class BadState(PartitaError, ValueError):
 class Saved:
     """What `state()` returned, read field by field; each method refuses what it does not expect.
 
-    A shape has None where any length will do.
+    None in a shape allows any length.
     """
 
     def __init__(self, data: object, name: str = "state") -> None:
@@ -50,11 +50,11 @@ class Saved:
         self._data, self._name = data, name
 
     def refuse(self, why: str) -> NoReturn:
-        """Say that the state cannot be used."""
+        """Raise `BadState` with this reason."""
         raise BadState(f"{self._name}: {why}")
 
     def require(self, holds: object, what: str) -> None:
-        """Refuse the state unless something holds, which `what` names."""
+        """Refuse the state unless a condition holds, which `what` describes."""
         if not holds:
             self.refuse(f"{what} does not hold")
 
@@ -90,7 +90,7 @@ class Saved:
         return value
 
     def expect(self, name: str, value: str | int) -> None:
-        """Refuse any other value than this one."""
+        """Refuse the state if a field differs from this value."""
         given = self._get(name)
         if type(given) is not type(value) or given != value:
             self.refuse(f"{name} is {given!r:.60}, but must be {value!r}")
@@ -98,7 +98,7 @@ class Saved:
     # -- parts -----------------------------------------------------------------------------------
 
     def __contains__(self, name: str) -> bool:
-        """Whether a field that may be None has something in it."""
+        """Whether an optional field is not None."""
         return self._get(name) is not None
 
     def part(self, name: str) -> Saved:
@@ -106,7 +106,7 @@ class Saved:
         return Saved(self._get(name), f"{self._name}.{name}")
 
     def parts(self, name: str, most: int) -> list[Saved | None]:
-        """States of several parts, None where there is none."""
+        """The states of several parts, with None for missing ones."""
         values = self._get(name)
         if type(values) is not list or len(values) > most:
             self._bad(name, f"a list of at most {most}")
@@ -116,7 +116,7 @@ class Saved:
         ]
 
     def generator(self, name: str, random: np.random.Generator) -> None:
-        """Put a PCG64 generator into its saved state."""
+        """Restore the saved state of a PCG64 generator."""
         part = self.part(name)
         numbers = {word: part.integer(word, 0, end - 1) for word, end in _GENERATOR.items()}
         part.require(numbers["inc"] % 2 == 1, "an odd increment")
@@ -188,7 +188,7 @@ class Saved:
         return array
 
     def numbers(self, name: str, end: int, distinct: bool = True) -> list[int]:
-        """Integers from 0 to below `end`, each once unless not `distinct`."""
+        """Integers from 0 to `end` - 1; if `distinct`, none may occur twice."""
         values: list[int] = self.wholes(name, (None,), 0, end - 1).tolist()
         if distinct and len(set(values)) != len(values):
             self.refuse(f"{name} has the same number twice")
@@ -208,7 +208,7 @@ class Saved:
 
 
 def _kind(value: object) -> str:
-    """What a value is, in few words."""
+    """A short description of a value."""
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} with shape {value.shape}"
     if isinstance(value, dict | list):
@@ -219,11 +219,11 @@ def _kind(value: object) -> str:
     return f"a {type(value).__name__}"
 
 
-# -- what parts use to write their state ---------------------------------------------------------
+# -- for writing states ----------------------------------------------------------------------------
 
 
 def joined(arrays: Iterable[npt.NDArray[Any]], dtype: npt.DTypeLike = float) -> npt.NDArray[Any]:
-    """Arrays one after the other, flat; `Saved.cut` takes them apart again."""
+    """Arrays concatenated into a flat one; `Saved.cut` separates them again."""
     flat = [np.ravel(array) for array in arrays]
     return np.concatenate(flat) if flat else np.empty(0, dtype)
 

@@ -1,4 +1,4 @@
-"""How numbers, times, parameters, tables and lists of words are written for a reader."""
+"""Format numbers, times, parameters, tables and lists of words for users."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-#: Characters that steer a terminal or hide what stands beside them: controls, line separators,
-#: marks of the direction of writing, and halves of characters.
+#: Characters that control a terminal or hide others: control characters, line separators, marks of
+#: writing direction, and surrogates.
 HIDDEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 
 
 def printable(text: str) -> str:
-    """A text on one line, safe for a terminal: hidden characters are written as in JSON."""
+    """A text on one line, safe for a terminal: hidden characters are escaped as in JSON."""
     return HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
@@ -42,7 +42,7 @@ def params_text(params: Any) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """What an error says; errors of users' own may fail to say anything."""
+    """The message of an error; users' own error classes may fail to give one."""
     try:
         return str(error)
     except Exception as another:
@@ -50,14 +50,14 @@ def message_of(error: BaseException) -> str:
 
 
 def bounded(value: float, lower: float | None, upper: float | None, digits: int = 6) -> str:
-    """A value and its bounds: "0.3, between 0.2 and 0.4", or "0.3" unless both are finite."""
+    """A value and its bounds: "0.3, between 0.2 and 0.4"; only "0.3" if a bound is infinite."""
     if lower is None or upper is None or not math.isfinite(upper - lower):
         return number(value)
     return f"{value:.{digits}g}, between {lower:.{digits}g} and {upper:.{digits}g}"
 
 
 def duration(seconds: float) -> str:
-    """A time in the unit a reader would use: 0.35 s, 97 s, 12 min, 30 h."""
+    """A time in a readable unit: 0.35 s, 97 s, 12 min, 30 h."""
     if seconds < 0.095:
         return f"{seconds:.2g} s"
     if seconds < 9.95:
@@ -70,7 +70,7 @@ def duration(seconds: float) -> str:
 
 
 def step_time(seconds: float) -> str:
-    """A short time in the unit a reader would use: 12 µs, 3.4 ms, 0.35 s."""
+    """A short time in a readable unit: 12 µs, 3.4 ms, 0.35 s."""
     if seconds < 0.9995e-3:
         return f"{1e6 * seconds:.0f} µs" if seconds >= 9.95e-6 else f"{1e6 * seconds:.1f} µs"
     return f"{1e3 * seconds:.1f} ms" if seconds < 0.0995 else duration(seconds)
@@ -83,7 +83,7 @@ def listed(words: Sequence[object], last: str = "and") -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a Markdown table, columns aligned; the first row is its head."""
+    """The lines of a Markdown table with aligned columns; the first row is its header."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ["| " + " | ".join(map(str.ljust, row, widths)) + " |" for row in rows]
     return [lines[0], "| " + " | ".join("-" * width for width in widths) + " |", *lines[1:]]

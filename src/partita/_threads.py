@@ -1,7 +1,7 @@
-"""One BLAS thread for matrices of middling size.
+"""One BLAS thread for matrices of medium size.
 
-BLAS threads that wait for a busy core spin, which makes the factorisation of a few hundred rows up
-to a hundred times slower; with one thread it is as fast as ever.
+BLAS threads that wait for a busy core use it in vain. That makes the factorisation of a few hundred
+rows up to a hundred times slower; with one thread it is always fast.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from ._locks import new_lock
 
 @cache
 def _controller() -> Any:
+    import scipy.linalg  # noqa: F401  # the controller knows only libraries that are loaded by now
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
 
 
 class _OneThread:
-    """The limit is the process's: the first that enters sets it, the last that leaves lifts it.
+    """Limit BLAS in the process: the first thread to enter sets it, the last to leave removes it.
 
-    Were each to put back what it found, the last of two threads would put back the other's limit,
-    and BLAS would have one thread for ever.
+    If each thread restored the limit it found, the last one could restore another thread's limit,
+    and BLAS would be limited forever.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Types that everybody uses: arrays, and what policies answer."""
+"""Common types: arrays, and the answers of policies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WordArray = npt.NDArray[np.uint64]
 
 
 class Recommendation(NamedTuple):
-    """The point a policy would settle on, and what is known of f there."""
+    """The recommended point of a policy, with the posterior mean and bounds of f there."""
 
     x: FloatArray
     mean: float
@@ -42,7 +42,7 @@ class Prediction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CellView:
-    """A cell of the cover: a cube in the unit cube, and what is known in it."""
+    """A cell of the cover: a cube in the unit cube, and its statistics."""
 
     lower: FloatArray
     side: float

@@ -1,7 +1,7 @@
-"""π-GP-UCB from the paper line by line, in plain NumPy, inverse matrices and all: read it first.
+"""π-GP-UCB from the paper, line by line, in plain NumPy with inverse matrices: read it first.
 
 Janz, Burt & González, "Bandit optimisation of functions in the Matérn kernel RKHS", AISTATS 2020.
-Quotations below are theirs. The fast policies must choose the same points, step by step; they share
+Quotations below are theirs. The fast policies must choose the same sequence of points; they share
 with this file only the geometry (`cover.py`), the kernel and the rule for ties.
 """
 
@@ -48,8 +48,8 @@ class Reference:
         # T^q."
         if self.cells_per_side is None:
             self.cells_per_side = paper_cells_per_side(self.horizon, d, nu)
-        # The paper does not say which cells a point on a shared face belongs to. Here it is all
-        # that touch it, or above six dimensions, where more than 64 can meet, the upper one.
+        # The paper does not say which cells a point on a shared face belongs to. Here it belongs to
+        # all that touch it; above six dimensions, where more than 64 can meet, to the upper one.
         self.geometry = Geometry(d, self.cells_per_side, closed=d <= CLOSED_DIMS)
         self.scaled = self.geometry.scale(self.domain.unit_points)
         self.cover: list[CellKey] = list(self.geometry.first_cells())

@@ -227,7 +227,7 @@ def test_players_are_compared_on_functions_and_instances_that_all_have() -> None
         bbob_report.all_columns({run.task: run for run in made}, [10], ["f101-2"]),
     )
     assert "2 functions, 1 instance" in text
-    assert "## With the slow players" in text
+    assert "## With the slow optimisers" in text
 
 
 def test_the_docs_page_has_the_marks() -> None:

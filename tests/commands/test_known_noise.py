@@ -43,12 +43,12 @@ def test_tell_takes_it_wherever_it_stands(run, path, words):
         (["1", "--std=-1e-3"], "std=-0.001: give the standard deviation"),
         (["1", "--std", "nan"], "std=nan: give"),
         (["1", "--std", "inf"], "std=inf: give"),
-        (["1", "--std", "wide"], "--std: wide was given, give one number of 0 or more"),
+        (["1", "--std", "wide"], "--std: wide was given; give one number of at least 0"),
         (["1", "--std"], "--std: nothing was given"),
         (["1", "--std="], "--std: nothing was given"),
         (["1", "--std", "0.1", "--std", "0.2"], "Give it once"),
-        (["--std", "0.1"], "give one number, and --std S behind it"),
-        (["1", "0.1"], "1 0.1 was given, give one number, and --std S behind it"),
+        (["--std", "0.1"], "give one number, followed by --std S"),
+        (["1", "0.1"], "1 0.1 was given; give one number, followed by --std S"),
     ],
 )
 def test_mistakes_are_a_line_and_change_nothing(run, path, words, message):
@@ -65,7 +65,7 @@ def test_a_policy_without_a_use_for_it_refuses(run, path):
     study.ask()
     code, _, err = run("tell", path, 0, 1.0, "--std", 0.1)
     assert code == 2
-    assert "UniformSampling has no use for the noise of single values. Leave std out" in err
+    assert "UniformSampling does not use the noise of single values. Leave std out" in err
     assert (study.n_told, study.n_pending) == (0, 1)
     assert run("tell", path, 0, 1.0)[0] == 0
 
@@ -87,9 +87,9 @@ def test_show_and_export_have_it_if_any_was_given(run, path):
     assert json.loads(run("show", path, "--json")[1])["known_noise"] is None
     assert "std" not in run("export", path, "-")[1]
     study.tell(study.ask(), 2.0, std=0.5)
-    assert "\nnoise known of 1 of them: standard deviation 0.5\n" in run("show", path)[1]
+    assert "\nnoise known for 1 of them: standard deviation 0.5\n" in run("show", path)[1]
     study.tell(study.ask(), 3.0, std=0)
-    assert "\nnoise known of 2 of them: standard deviation 0 to 0.5\n" in run("show", path)[1]
+    assert "\nnoise known for 2 of them: standard deviation 0 to 0.5\n" in run("show", path)[1]
     shown = json.loads(run("show", path, "--json")[1])
     assert shown["known_noise"] == {"values": 2, "least": 0.0, "greatest": 0.5}
     rows = list(csv.DictReader(io.StringIO(run("export", path, "-")[1])))
@@ -118,9 +118,12 @@ def test_the_last_two_numbers_count(text, pair):
         ("", "printed nothing"),
         ("done", "printed no number, but 'done'"),
         ("loss 0.5", "printed one number, 0.5, but --std needs two: the value, then its standard"),
-        ("nan 0.1", "its value, is nan"),
-        ("0.5 -0.1", "the standard deviation of its value, is -0.1, but must be a finite number"),
-        ("0.5 inf", "the standard deviation of its value, is inf"),
+        ("nan 0.1", "the value, the second to last number it printed, is nan"),
+        (
+            "0.5 -0.1",
+            "the standard deviation, the last number it printed, is -0.1, but must be a finite",
+        ),
+        ("0.5 inf", "the standard deviation, the last number it printed, is inf"),
     ],
 )
 def test_fewer_or_others_are_a_failure(text, message):
@@ -170,9 +173,7 @@ def test_a_policy_without_a_use_for_it_is_refused_before_anything_runs(run, path
     settings = ["--std", "--policy", "uniform", "--evals", 5, "--study", path]
     code, out, err = run("minimize", *ON_X, *settings, "--", *program)
     assert (code, out) == (2, "")
-    assert (
-        "--std: UniformSampling has no use for the noise of single values. Leave --std out" in err
-    )
+    assert "--std: UniformSampling does not use the noise of single values. Leave --std out" in err
     assert not log.exists()
     assert not path.exists()
 
@@ -182,6 +183,6 @@ def test_a_study_with_such_a_policy_is_left_as_it_was(run, path):
     settings = ["--std", "--evals", 5, "--study", path]
     code, _, err = run("minimize", *ON_X, *settings, "--", *PAIR)
     assert code == 2
-    assert "UniformSampling has no use for the noise of single values" in err
+    assert "UniformSampling does not use the noise of single values" in err
     study = Study.open(path)
     assert (study.n_told, study.n_pending) == (0, 0)

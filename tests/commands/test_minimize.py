@@ -52,7 +52,9 @@ def test_it_prints_the_answer_its_bounds_and_a_command_that_runs(capsys):
         float, re.search(r"^  value +(\S+), between (\S+) and (\S+)$", out, re.MULTILINE).groups()
     )
     assert low <= mean <= high
-    assert re.search(r"^  certificate +[0-9.e-]+: nowhere is it lower by more$", out, re.MULTILINE)
+    assert re.search(
+        r"^  certificate +[0-9.e-]+: no other value is lower by more$", out, re.MULTILINE
+    )
     assert re.search(r"^  bounds +estimated, by a model fitted to the values$", out, re.MULTILINE)
     command = shlex.split(out.strip().splitlines()[-1])
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -138,7 +140,7 @@ def test_other_policies(capsys):
     )
     assert code == 0
     assert re.search(r"^  value +[0-9.]+$", out, re.MULTILINE)
-    assert "certificate  none: nothing is known" in out
+    assert "certificate  none: it is not known" in out
 
 
 def test_with_norm_noise_and_kernel_the_bounds_are_proven(capsys):
@@ -147,7 +149,7 @@ def test_with_norm_noise_and_kernel_the_bounds_are_proven(capsys):
     assert answer(capsys, *command)["guarantee"] == "proven"
     code, out, _ = outcome(capsys, *command)
     assert code == 0
-    assert "bounds       proven, given what you stated\n" in out
+    assert "bounds       proven, under your assumptions\n" in out
 
 
 def test_jobs_run_at_once_and_a_slow_one_holds_up_nobody(capsys, tmp_path):
@@ -167,7 +169,7 @@ def test_jobs_run_at_once_and_a_slow_one_holds_up_nobody(capsys, tmp_path):
 def test_a_plot(capsys, tmp_path):
     path = tmp_path / "run.png"
     code, _, err = outcome(capsys, "minimize", *ON_X, "--evals", 12, "--plot", path, "--", *SQUARE)
-    assert (code, err) == (0, f"partita: drawn in {path}\n")
+    assert (code, err) == (0, f"partita: figure written to {path}\n")
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
@@ -218,14 +220,14 @@ def test_nothing_done_in_time(capsys):
     code, out, err = outcome(
         capsys, "minimize", *ON_X, "--seconds", 0.3, "--", "sh", "-c", "sleep 20; echo {x}"
     )
-    assert (code, out, err) == (1, "", "partita: no evaluation was done in time.\n")
+    assert (code, out, err) == (1, "", "partita: no evaluation finished in time.\n")
 
 
 @pytest.mark.parametrize(
     ("program", "message", "failed"),
     [
         ("echo bad >&2; exit 4", "Every evaluation failed. The first: exit code 4", HOPELESS),
-        ("sleep 20", "No evaluation was done in time.", 0),
+        ("sleep 20", "No evaluation finished in time.", 0),
     ],
 )
 def test_json_says_that_there_is_nothing(capsys, program, message, failed):
@@ -251,7 +253,7 @@ def test_a_run_that_is_given_up_says_so_by_its_exit_code(capsys, tmp_path):
 
 def test_failures_only_until_the_time_is_up(capsys):
     program = ("sh", "-c", "sleep 0.2; echo {x} >&2; exit 3")
-    code, out, err = outcome(capsys, "minimize", *ON_X, "--seconds", 0.5, "--", *program)
+    code, out, err = outcome(capsys, "minimize", *ON_X, "--seconds", 3, "--", *program)
     assert (code, out) == (1, "")
     assert "every evaluation failed. The first: exit code 3" in err
 
@@ -266,10 +268,10 @@ def test_failures_only_until_the_time_is_up(capsys):
         ("--param x:0:1 --evals 5", "no program to run"),
         ("--param x:0:1 --evals 5 --", "no program to run"),
         ("--param x:0:1 --evals 5 {probe} {x}", "write two dashes before the program"),
-        ("--param x:0:1 -- {probe} {x}", "when to stop?"),
+        ("--param x:0:1 -- {probe} {x}", "nothing would end the run"),
         ("--param x:1:0 --evals 5 -- {probe} {x}", "--param x:1:0: 1 is not below 0"),
         ("--param x:0:1:log --evals 5 -- {probe} {x}", "must be above 0"),
-        ("--param x:0:1 --param x:0:2 --evals 5 -- {probe} {x}", "there is a x already"),
+        ("--param x:0:1 --param x:0:2 --evals 5 -- {probe} {x}", "x is already given"),
         ("--param x:0:1 --evals 5 -- {probe} {y}", "{y}: no parameter has this name"),
         ("--param x:0:1 --evals 5 -- {probe}", "x: the program's arguments never use it"),
         ("--param x:0:1 --evals 5 -- {probe} {x", "braces hold the name of a parameter"),
@@ -392,7 +394,7 @@ def test_ended_before_anything_was_done(tmp_path):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert (process.returncode, out) == (INTERRUPTED, "")
-    assert err == "partita: stopped before any evaluation was done.\n"
+    assert err == "partita: stopped before any evaluation finished.\n"
 
 
 def test_failures_are_not_logged_as_well():
@@ -466,3 +468,16 @@ def test_help_lists_the_commands_and_their_options(capsys):
     out = capsys.readouterr().out
     for word in ("--param", "--evals", "--jobs", "--timeout", "-- PROGRAM", "{lr}", "{{ and }}"):
         assert word in out
+
+
+def test_a_random_seed_is_named_and_gives_the_run_again(capsys):
+    drawn = answer(capsys, "minimize", *ON_X, "--evals", 6, "--seed", "random", "--", *SQUARE)
+    again = answer(capsys, "minimize", *ON_X, "--evals", 6, "--seed", drawn["seed"], "--", *SQUARE)
+    assert again["params"] == drawn["params"]
+    assert (
+        cli.main(
+            ["minimize", *ON_X, "--evals", "2", "--seed", "random", "--quiet", "--", "echo", "{x}"]
+        )
+        == 0
+    )
+    assert re.search(r"\n  seed +[0-9]+\n", capsys.readouterr().out)

@@ -59,17 +59,17 @@ def test_a_whole_step_makes_whole_numbers_of_the_space():
         ("x:1:1", "1 is not below 1"),
         ("x:0:1:log", "both bounds must be above 0"),
         ("x:-1:1:log", "both bounds must be above 0"),
-        ("x:0.5:3:int", "with int, every number must be whole"),
-        ("x:0:3:int:0.5", "with int, every number must be whole"),
+        ("x:0.5:3:int", "with int, every number must be an integer"),
+        ("x:0:3:int:0.5", "with int, every number must be an integer"),
         ("x:0:1:0", "the step must be above 0 and at most 1"),
         ("x:0:1:2", "the step must be above 0 and at most 1"),
         ("x:0.2:0.3:0.11", "the step must be above 0 and at most 0.1"),
-        ("x:0:1:0.1:0.2", "may each be there once"),
-        ("x:1:2:log:log", "may each be there once"),
-        ("x:1:2:0.1:log", "steps are even"),
+        ("x:0:1:0.1:0.2", "may each be given only once"),
+        ("x:1:2:log:log", "may each be given only once"),
+        ("x:1:2:0.1:log", "a step cannot be combined with log"),
         ("x:a,,b", "a choice is empty"),
         ("x:a,", "a choice is empty"),
-        ("x:a,b,a", "'a' is there twice"),
+        ("x:a,b,a", "'a' is given twice"),
     ],
 )
 def test_refusals_quote_the_option_and_list_the_forms(text, why):
@@ -83,7 +83,7 @@ def test_refusals_quote_the_option_and_list_the_forms(text, why):
 
 def test_several():
     assert list(read_params(["b:0:1", "a:x,y"])) == ["b", "a"]
-    with pytest.raises(InvalidInput, match=r"--param b:1:2: there is a b already"):
+    with pytest.raises(InvalidInput, match=r"--param b:1:2: b is already given"):
         read_params(["b:0:1", "b:1:2"])
     with pytest.raises(InvalidInput, match=r"no parameters: give --param"):
         read_params([])

@@ -176,7 +176,7 @@ def test_stop_ends_what_runs_and_starts_nothing_more(tmp_path):
     pids = [int(word) for word in awaited(tmp_path / "pids").split()]
     run.stop()
     thread.join(5)
-    assert seen == ["stopped before it was done"]
+    assert seen == ["stopped before it finished"]
     assert all(gone(pid) for pid in pids)
     with pytest.raises(ProgramFailed, match=r"stopped before it began"):
         run()
@@ -201,7 +201,7 @@ def test_a_supervisor_that_is_killed_fails_one_evaluation_only(tmp_path):
     thread, seen = in_thread(run)
     os.kill(int(awaited(tmp_path / "pid")), signal.SIGKILL)
     thread.join(10)
-    assert seen == ["ended from outside, with the process that ran it"]
+    assert seen == ["killed from outside, together with its supervisor"]
     assert run() == 3.0
 
 
@@ -383,7 +383,7 @@ def test_without_a_supervisor_programs_are_run_directly(tmp_path, monkeypatch):
     pid = int(awaited(tmp_path / "pid"))
     run.stop()
     thread.join(5)
-    assert seen == ["stopped before it was done"]
+    assert seen == ["stopped before it finished"]
     assert gone(pid)
 
 

@@ -67,7 +67,7 @@ def test_other_braces_are_refused(text):
 
 
 def test_unknown_and_unused_names_are_refused():
-    with pytest.raises(InvalidInput, match=r"\{rate\}: no parameter .* is lr, depth; add --p"):
+    with pytest.raises(InvalidInput, match=r"\{rate\}: no parameter .* are lr, depth; add --p"):
         read_template([PYTHON, "{rate}", "{lr}", "{depth}"], ["lr", "depth"])
     with pytest.raises(InvalidInput, match=r"^depth: the program's .* never use it. Put \{depth"):
         read_template([PYTHON, "{lr}"], ["lr", "depth"])
@@ -92,9 +92,9 @@ def test_missing_programs_are_refused(tmp_path, monkeypatch):
         read_template([""], [])
     script = tmp_path / "train.sh"
     script.write_text("#!/bin/sh\necho 1\n")
-    with pytest.raises(InvalidInput, match=r"PATH. For the file in this folder write \./train.sh"):
+    with pytest.raises(InvalidInput, match=r"PATH. For the file in this folder, write \./train.sh"):
         read_template(["train.sh"], [])
-    with pytest.raises(InvalidInput, match=r"may not be run. Try chmod \+x \./train.sh"):
+    with pytest.raises(InvalidInput, match=r"is not executable. Try chmod \+x \./train.sh"):
         read_template(["./train.sh"], [])
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
     assert Program(read_template(["./train.sh"], []))() == 1.0

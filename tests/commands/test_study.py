@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from support.studies import PLANE, is_sound, play
 
@@ -54,15 +55,15 @@ def test_ask_gives_several_and_cancel_gives_one_up(run, path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["tell", "FILE", 9, 1], "no trial of this number"),
-        (["tell", "FILE", 0, 1], "told already"),
+        (["tell", "FILE", 9, 1], "there is no trial 9"),
+        (["tell", "FILE", 0, 1], "already has a value"),
         (["tell", "FILE", 1, "nan"], "give a finite number"),
         (["tell", "FILE", 1, "-inf"], "give a finite number"),
-        (["tell", "FILE", 1, "abc"], "abc was given, give one number"),
+        (["tell", "FILE", 1, "abc"], "abc was given; give one number"),
         (["tell", "FILE", 1], "nothing was given"),
         (["tell", "FILE", 1, 2, 3], "2 3 was given"),
-        (["cancel", "FILE", 0], "told already"),
-        (["create", "FILE", *PARAMS], "is a study already"),
+        (["cancel", "FILE", 0], "already has a value"),
+        (["create", "FILE", *PARAMS], "is already a study"),
         (["ask", "FILE", "--count", 0], "at least 1"),
         (["ask", "NONE"], "there is no study"),
         (["show", "NONE"], "there is no study"),
@@ -98,7 +99,7 @@ def test_show_tells_all_that_is_known(run, path):
     study = Study.open(path, PLANE, direction="maximize", n_evals=50, expire_after=1e6, **KNOWN)
     code, out, _ = run("show", path)
     assert code == 0
-    assert "nothing has been told yet" in out
+    assert "no values yet" in out
     play(study, 45)
     waiting = study.ask()
     study.cancel(study.ask())
@@ -115,15 +116,19 @@ def test_show_tells_all_that_is_known(run, path):
     assert [row["number"] for row in shown["waiting"]] == [waiting.number]
     values = [row["value"] for row in shown["best"]]
     assert len(values) == 5
-    assert values == sorted(values, reverse=True)
-    assert values == study.predict([row["params"] for row in shown["best"]]).mean.tolist()
+    assert shown["best"][0]["params"] == shown["params"]  # the answer is first
+    known = study.predict([row["params"] for row in shown["best"]])
+    np.testing.assert_allclose(values, known.mean)
+    worth = (known.mean - known.std)[1:].tolist()
+    assert worth == sorted(worth, reverse=True)
+    assert shown["seed"] == 0
     played = sum(cell["evaluations"] for cell in shown["cells"])
     assert played >= 45
     code, out, _ = run("show", path)
     assert code == 0
     assert "45 evaluations, 1 pending, 1 failed" in out
     assert f"certificate {shown['certificate']:.4g}" in out
-    assert "most played cells" in out
+    assert "cells of the unit cube with most evaluations" in out
 
 
 def test_show_draws(run, path, tmp_path):

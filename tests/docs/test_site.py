@@ -60,6 +60,7 @@ def test_every_page_is_in_a_table_of_contents():
                     path = re.sub(r"^.* <(.+)>$", r"\1", line)
                     listed.add((page.parent / path).resolve())
     there = {page.with_suffix("") for page in DOCS.rglob("*.md")}
+    there |= {page.with_name(page.name.removesuffix(".nb.py")) for page in DOCS.rglob("*.nb.py")}
     assert there == listed
 
 
@@ -131,6 +132,14 @@ def test_the_pictures_are_drawn(tmp_path):
     pytest.importorskip("matplotlib")
     load(DOCS / "figures" / "cells.py").main(tmp_path, moments=(10, 60))
     for name in ("cells.png", "certificate.png"):
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+        assert (DOCS / "figures" / name).exists()
+
+
+def test_the_pictures_of_a_run_are_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    load(DOCS / "figures" / "looking.py").main(tmp_path, n_evals=16)
+    for name in ("importance.png", "pairs.png", "timeline.png"):
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
         assert (DOCS / "figures" / name).exists()
 

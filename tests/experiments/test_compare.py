@@ -96,7 +96,7 @@ def test_on_a_box(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "on the unit box" in out
     rows = rows_of(out)
-    assert rows[1][2:] == ["plays finite domains only", "", ""]
+    assert rows[1][2:] == ["needs a finite domain", "", ""]
     assert float(rows[0][2]) > 0
 
 

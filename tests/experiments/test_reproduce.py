@@ -374,7 +374,7 @@ def test_a_folder_of_somebody_else_is_left_alone(name, tmp_path, capsys):
     ("package", "arguments", "message"),
     [
         ("joblib", ["table1"], "pip install 'partita[experiments]'"),
-        ("matplotlib", ["figure1"], "pip install 'partita[experiments]'"),
+        ("matplotlib", ["figure1"], "pip install 'partita[plot]'"),
         ("distributed", ["table1", "--backend", "dask"], "pip install distributed"),
         ("ray", ["table1", "--backend", "ray"], "pip install ray"),
     ],

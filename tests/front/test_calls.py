@@ -316,10 +316,29 @@ def test_bad_functions_and_spaces():
         maximize(hill, SQUARE, evals=5)
 
 
-def test_a_seed_that_is_none_is_refused_before_there_is_a_study(tmp_path):
-    with pytest.raises(InvalidInput, match="seed=None: give a whole number"):
-        maximize(hill, SQUARE, n_evals=5, seed=None, study=tmp_path / "a.db")
-    assert not list(tmp_path.iterdir())
+def test_a_seed_that_is_none_is_drawn_and_named():
+    runs = [maximize(hill, SQUARE, n_evals=8, seed=None) for _ in range(2)]
+    assert runs[0].seed != runs[1].seed
+    assert f"seed: {runs[0].seed}" in repr(runs[0])
+    again = maximize(hill, SQUARE, n_evals=8, seed=runs[0].seed)
+    assert again.seed == runs[0].seed
+    np.testing.assert_array_equal(again.history.x, runs[0].history.x)
+    assert not np.array_equal(again.history.x, runs[1].history.x)
+    assert maximize(hill, SQUARE, n_evals=3).seed == 0
+
+
+def test_a_study_keeps_the_seed_that_was_drawn(tmp_path):
+    path = tmp_path / "a.db"
+    begun = maximize(hill, SQUARE, n_evals=5, seed=None, study=path)
+    resumed = maximize(hill, SQUARE, n_evals=8, seed=None, study=path)
+    alone = maximize(hill, SQUARE, n_evals=8, seed=begun.seed)
+    assert begun.seed == resumed.seed > 0
+    np.testing.assert_array_equal(resumed.history.x, alone.history.x)
+    with pytest.raises(InvalidInput, match=f"seed is {begun.seed} in the study, but 7 was given"):
+        maximize(hill, SQUARE, n_evals=9, seed=7, study=path)
+    with pytest.raises(InvalidInput, match="seed='a': give a whole number"):
+        maximize(hill, SQUARE, n_evals=5, seed="a", study=tmp_path / "b.db")
+    assert not (tmp_path / "b.db").exists()
 
 
 # -- Ctrl-C ----------------------------------------------------------------------------------------
@@ -469,7 +488,7 @@ def test_no_value_in_time_is_a_failure(executor):
         time.sleep(0.02)
         raise ValueError("no data.")
 
-    message = r"no evaluation gave a value in time.*0.01 seconds"
+    message = r"no evaluation gave a value within.*0.01 seconds"
     with pytest.raises(EvaluationFailed, match=message) as caught:
         maximize(f, SQUARE, max_seconds=0.01, executor=executor)
     if executor is None:
@@ -608,7 +627,7 @@ def test_accidents_of_measuring_do_not_spoil_the_answer():
 
 
 def test_a_function_of_the_wrong_arguments_is_told_how_it_is_called():
-    with pytest.raises(EvaluationFailed, match=r"called with them as keywords, as in f\(lr=0.1"):
+    with pytest.raises(EvaluationFailed, match=r"called with keywords, as in f\(lr=0.1"):
         pt.minimize(lambda params: params["a"], {"a": (0, 1)}, n_evals=5)
 
 

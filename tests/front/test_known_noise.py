@@ -96,7 +96,7 @@ def test_a_policy_without_a_use_for_it_ends_the_run_at_once(workers, kept, tmp_p
     settings = {"n_evals": 100, "policy": "uniform", "study": study}
     with (
         ThreadPoolExecutor(1) as pool,
-        pytest.raises(InvalidInput, match=r"\(value, std\), but UniformSampling.*the value alone"),
+        pytest.raises(InvalidInput, match=r"\(value, std\), but UniformSampling.*only the value"),
     ):
         pt.minimize(f, SQUARE, executor=pool if workers else None, **settings)
     assert len(calls) <= 3  # the rest was on its way
@@ -114,7 +114,7 @@ def test_a_run_that_has_values_is_not_lost_to_a_late_deviation():
     result = pt.minimize(f, SQUARE, n_evals=40, policy="uniform", seed=1)
     assert result.nfev == 40
     assert result.nfail > 0
-    assert "UniformSampling has no use for the noise of single values" in result.message
+    assert "UniformSampling does not use the noise of single values" in result.message
 
 
 def test_a_run_with_a_study_is_the_run_without_and_resumes(tmp_path):

@@ -319,7 +319,7 @@ def asks_after(n):
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        ({"seed": 4}, "seed is 0 there, but 4"),
+        ({"seed": 4}, "seed is 0 in the study, but 4"),
         ({"delta": 0.3}, "delta is 0.1"),
         ({"space": PLANE}, "space is"),
         ({"policy": "uniform"}, "policy is None"),
@@ -418,7 +418,7 @@ def test_a_trial_that_somebody_else_settles_ends_no_run(path, verb, workers, cap
     with ThreadPoolExecutor(workers) if workers else nullcontext() as pool:
         result = pt.minimize(f, PLANE, n_evals=16, policy="uniform", study=path, executor=pool)
     assert (result.nfev, result.nfail, result.success) == (16, 0, True)
-    assert caplog.text.count("is dropped") == 1  # its value here
+    assert caplog.text.count("is not used") == 1  # its value here
     study = Study.open(path)
     assert (study.n_told, study.n_pending) == (16, 0)
     trials = study.trials

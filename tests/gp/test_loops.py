@@ -1,11 +1,33 @@
-"""Each compiled loop against a naive twin; run with the JIT on and off (NUMBA_DISABLE_JIT=1)."""
+"""Each compiled loop against a naive twin; run with the JIT on and off (NUMBA_DISABLE_JIT=1).
 
+Those with a plain form in NumPy are tested in both, and the two agree to the last bit.
+"""
+
+import numba
 import numpy as np
 import pytest
 from support import naive
 
-from partita.gp import _loops
+from partita._compiled import awake
+from partita.gp import _loops, _plain
 from partita.model.kernels import Matern
+
+NO_JIT = bool(numba.config.DISABLE_JIT)
+#: Loops that have a plain form.
+BOTH = [
+    name
+    for name, function in vars(_plain).items()
+    if not name.startswith("_") and getattr(function, "__module__", None) == _plain.__name__
+]
+
+
+@pytest.fixture(autouse=True, params=["compiled", "plain"])
+def kind(request, monkeypatch):
+    """Every test with the compiled loops, and with the plain ones where there are."""
+    for name in BOTH:
+        loop = awake(getattr(_loops, name)) if request.param == "compiled" else None
+        monkeypatch.setattr(_loops, name, loop or getattr(_plain, name))
+    return request.param
 
 
 @pytest.mark.parametrize("form", [0, 1, 2])
@@ -168,3 +190,65 @@ def test_observed_rows_are_the_textbook_posterior():
         np.testing.assert_allclose(variance, np.diag(naive_cov), atol=1e-12)
         seen = rows[: used + 1]
         np.testing.assert_allclose(prior - seen.T @ seen, naive_cov, atol=1e-12)
+
+
+# -- plain forms -----------------------------------------------------------------------------------
+
+
+def arguments(name, rng):
+    """Random arguments of a loop, of many sizes and scales, some with sites that coincide."""
+    n, m, d = (int(i) for i in (rng.integers(1, 70), rng.integers(1, 150), rng.integers(1, 7)))
+    left, right = (rng.random((k, d)) * 10 ** rng.uniform(-3, 2) for k in (n, m))
+    right[: m // 3] = left[rng.integers(n, size=m // 3)]
+    form = int(rng.integers(3))
+    squares = np.stack([(c[:, None] - c) ** 2 for c in left.T])
+    if name == "matern":
+        return left, right, form
+    if name == "matern_among":
+        return left, form
+    if name == "matern_slopes":
+        return squares, 10 ** rng.uniform(-2, 2, d), max(form, 1)
+    if name == "likelihood_slopes":
+        inverse = np.asfortranarray(rng.normal(size=(n, n)))
+        inverse[np.triu_indices(n, 1)] = np.nan  # is not read
+        counts = rng.integers(1, 5, n).astype(float)
+        square = 10 ** rng.uniform(-9, 9)
+        return inverse, rng.normal(size=n), square, rng.random((n, n)), squares, counts
+    if name == "gaussian_sums":
+        return left, right, rng.random(m), rng.random(m), 10 ** rng.uniform(-2, 1)
+    assert name == "observe_rows"
+    used = int(rng.integers(40))
+    rows = rng.normal(size=(used + 2, m)) * (rng.random((used + 2, m)) < 0.8)
+    j, noise = int(rng.integers(m)), 10 ** rng.uniform(-9, 1)
+    return rows, used, rng.normal(size=m), rng.random(m), rng.normal(size=m), j, 0.7, noise
+
+
+def both_agree(name, cases, seed=0):
+    """Whether the results and the changed arguments of both forms are equal to the last bit."""
+    rng = np.random.default_rng(seed)
+    for _ in range(cases):
+        args = arguments(name, rng)
+        again = [arg.copy(order="K") if isinstance(arg, np.ndarray) else arg for arg in args]
+        fast, plain = awake(getattr(_loops, name))(*args), getattr(_plain, name)(*again)
+        if fast is not None:
+            np.testing.assert_array_equal(plain, fast)
+        for one, other in zip(args, again, strict=True):
+            np.testing.assert_array_equal(other, one)
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_plain_forms_agree_to_the_last_bit(name, kind):
+    if kind == "plain":
+        pytest.skip("there is nothing to compare with")
+    both_agree(name, cases=5 if NO_JIT else 200)
+
+
+def test_plain_forms_overflow_in_silence():
+    squares, one = np.zeros((1, 2, 2)), np.ones((2, 2))
+    with np.errstate(all="raise"):
+        slopes = _plain.likelihood_slopes(one, np.full(2, 1e200), 1e-300, one, squares, np.ones(2))
+    assert slopes[1] == -np.inf
+
+
+def test_all_plain_forms_are_tested():
+    assert len(BOTH) == 6

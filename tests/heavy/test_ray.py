@@ -22,6 +22,7 @@ from partita.integrations.ray.space import from_config, from_space
 from partita.model.kernels import Matern
 from partita.model.noise import Gaussian
 from partita.optimize.optimizer import Optimizer
+from partita.space import Space
 
 SPACE = {"lr": (1e-4, 1e-1, "log"), "depth": (1, 8, "int")}
 
@@ -108,6 +109,27 @@ def test_our_own_kinds_and_rays_may_be_mixed():
         "lr": pytest.approx(1e-2),
         "net": {"width": 16},
     }
+
+
+def test_a_dict_within_a_dict_is_a_nested_configuration_not_branches():
+    made = from_space({"net": {"width": (1, 9, "int"), "depth": {"least": (1, 3, "int")}}})
+    assert made.space.names == ("net/width", "net/depth/least")
+    assert made.space.conditions is None
+
+
+def test_branches_of_a_space_are_kept():
+    branches = {"svm": {"C": (0.1, 10.0)}, "forest": {"opt/trees": (1, 9, "int")}}
+    made = from_space(Space({"model": branches}))
+    for config in ({"model": "svm", "C": 1.0}, {"model": "forest", "opt": {"trees": 3}}):
+        assert made.config(made.params({**config, "constant": 1})) == config
+        unit = made.space.encode(made.params(config))
+        assert made.config(made.space.decode(unit)) == config
+    search = PartitaSearch(Space({"model": branches}), metric="loss", mode="min", seed=5)
+    for i in range(12):
+        config = search.suggest(str(i))
+        assert ("C" in config) == (config["model"] == "svm")
+        search.on_trial_complete(str(i), {"loss": config.get("C", 5.0)})
+    assert search.recommend().params.keys() == {"model", "C"}
 
 
 @pytest.mark.parametrize(
@@ -289,7 +311,7 @@ def test_a_restored_searcher_keeps_the_limit_of_the_limiter_around_it(tmp_path):
 def test_constraints_are_kept():
     search = searcher(feasible=small_depth)
     assert {config["depth"] for config in play(search, 40)} <= {1, 2, 3, 4}
-    with pytest.raises(InvalidInput, match="top of a module"):
+    with pytest.raises(InvalidInput, match="top level of a module"):
         searcher(feasible=lambda config: True)
 
 
@@ -422,9 +444,9 @@ def test_what_is_missing_is_said():
         search.suggest("a")
     search = searcher()
     play(search, 1)
-    with pytest.raises(InvalidInput, match="has learned with mode='min'"):
+    with pytest.raises(InvalidInput, match="has values for mode='min'"):
         search.set_search_properties("loss", "max", PARAM_SPACE)
-    with pytest.raises(InvalidInput, match="has learned with metric='loss'"):
+    with pytest.raises(InvalidInput, match="has values for metric='loss'"):
         search.set_search_properties("gain", "min", PARAM_SPACE)
     assert search.metric == "loss"
 

@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import logging
 import math
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -189,25 +190,36 @@ def test_other_policies_and_proven_bounds() -> None:
 
 
 @pytest.mark.parametrize("counts", [True, False])
-def test_a_pruned_trial_counts_with_its_last_value_or_not_at_all(counts: bool) -> None:
+def test_what_a_pruned_trial_reported_is_never_its_value(counts: bool) -> None:
+    """Its last report tells what finished trials show it to mean, if they do."""
     sampler = PartitaSampler(SPACE, seed=0, consider_pruned_trials=counts)
     study = optuna.create_study(sampler=sampler)
+    ends: dict[int, float] = {}
 
     def pruned(trial: Any) -> float:
-        value = objective(trial)
-        if trial.number == 2:
-            trial.report(7.0, step=0)
-            trial.report(5.0, step=1)
+        value = ends[trial.number] = objective(trial)
+        trial.report(value + 70.0, step=0)
+        if trial.number == 3:  # nothing is known yet
             raise optuna.TrialPruned
-        if trial.number == 3:
-            raise optuna.TrialPruned  # without a value
+        trial.report(value + 50.0, step=1)
+        if trial.number == 9:
+            raise optuna.TrialPruned
         return value
 
-    study.optimize(pruned, n_trials=6)
+    study.optimize(pruned, n_trials=12)
     sampler.recommend(study)
-    assert len(told(sampler)) == (5 if counts else 4)
-    assert (5.0 in told(sampler)) is counts
+    values = sorted(trial.value for trial in study.trials if trial.state == TrialState.COMPLETE)
+    assert len(values) == 10
+    assert told(sampler) == values
     assert pending(sampler) == 0
+    inner = sampler._model.optimizer
+    assert inner.n_pruned == counts
+    assert inner.policy.told == 10 + counts
+    if counts:
+        number = int(inner.trials.pruned.numbers[0])
+        ledger = inner.game.ledger
+        assert ledger._values[number] == pytest.approx(ends[9], abs=1e-6)
+        assert ledger._stds[number] < 1e-3
 
 
 def test_a_failed_trial_tells_nothing_and_others_keep_away() -> None:
@@ -386,7 +398,7 @@ def test_parameters_that_only_some_trials_ask_for() -> None:
         return 2.0
 
     given = {"kind": SPACE["kind"], "x": SPACE["x"]}
-    for space, played in ((given, ["kind", "x"]), (None, ["kind"])):
+    for space in (given, None):
         for store in (True, False):
             sampler = PartitaSampler(
                 space, seed=0, store_proposals=store, warn_independent_sampling=False
@@ -394,7 +406,7 @@ def test_parameters_that_only_some_trials_ask_for() -> None:
             study = optuna.create_study(sampler=sampler)
             study.optimize(conditional, n_trials=12)
             sampler.recommend(study)
-            assert list(sampler._model.translation.search_space) == played
+            assert list(sampler._model.translation.search_space) == ["kind", "x"]
             assert told(sampler) == sorted(trial.value for trial in study.trials)
             assert store == any(PROPOSAL in trial.system_attrs for trial in study.trials)
 
@@ -514,24 +526,32 @@ def test_the_package_for_optunahub_has_what_its_registry_asks_for() -> None:
     fields = dict(line.split(": ", 1) for line in matter.splitlines())
     assert set(fields) == {"author", "title", "description", "tags", "optuna_versions", "license"}
     assert "sampler" in fields["tags"].strip("[]").split(", ")
-    for heading in ("Abstract", "Class or Function Names", "Installation", "Example"):
+    for heading in ("Abstract", "APIs", "Installation", "Example"):
         assert f"\n## {heading}\n" in text
     assert (HUB / "LICENSE").is_file()
-    # Every argument is there, under its own name.
-    arguments = text.partition("### Arguments")[2].partition("###")[0]
+    assert "<" not in re.sub(r"`[^`]*`|```.*?```", "", text, flags=re.DOTALL)  # no HTML
+    # The signature is that of the code, and every argument is explained.
+    section = text.partition("## APIs")[2].partition("\n## ")[0]
+    signature, explained = section.strip().partition("\n")[::2]
+    assert re.findall(r"[(,] ?(\w+): ", signature) == [
+        *inspect.signature(PartitaSampler).parameters
+    ]
     for name in inspect.signature(PartitaSampler).parameters:
-        assert f"`{name}`" in arguments
+        assert f"`{name}`" in explained
+    assert "partita[optuna]" in (HUB / "requirements.txt").read_text(encoding="utf-8").split()
 
 
 def test_the_code_of_the_docs_runs(capsys: pytest.CaptureFixture[str]) -> None:
     text = (HUB.parents[3] / "docs" / "optuna.md").read_text(encoding="utf-8")
-    code = text.split("```python\n")[1].split("```")[0]
-    assert "n_trials=2000" in code
-    exec(code.replace("n_trials=2000", "n_trials=12"), {"train": lambda rate, *_: rate})
+    first, branches, measured = (part.split("```")[0] for part in text.split("```python\n")[1:4])
+    assert "n_trials=2000" in first
+    names: dict[str, Any] = {"train": lambda rate, *_: rate}
+    exec(first.replace("n_trials=2000", "n_trials=12"), names)
     assert capsys.readouterr().out.startswith("Suggestion(params={")
-    code = text.split("```python\n")[2].split("```")[0]
-    names: dict[str, Any] = {"measure": lambda x, fold: x + 0.1 * fold}
-    exec(code.replace("n_trials=100", "n_trials=12"), names)
+    exec(branches, names)
+    assert capsys.readouterr().out.startswith("{'model': 'svm', 'C': ")
+    names = {"measure": lambda x, fold: x + 0.1 * fold}
+    exec(measured.replace("n_trials=100", "n_trials=12"), names)
     spread = np.std(0.1 * np.arange(5), ddof=1) / math.sqrt(5)
     for trial in names["study"].trials:
         assert trial.user_attrs["std"] == pytest.approx(spread)

@@ -141,7 +141,7 @@ def test_a_policy_without_a_use_for_it_hears_the_values_alone(
     assert told(sampler) == sorted(trial.value for trial in study.trials)
     assert set(stds_by_value(sampler).values()) == {None}
     (warning,) = [record.getMessage() for record in caplog.records]
-    assert "UniformSampling has no use for the noise of single values" in warning
+    assert "UniformSampling does not use the noise of single values" in warning
 
 
 def test_an_infinite_value_is_told_as_another_without_its_noise() -> None:

@@ -103,7 +103,7 @@ def test_grid_refuses_bad_dimensions(value):
 
 
 def test_grid_refuses_absurd_sizes():
-    with pytest.raises(InvalidInput, match="at most 19 points a side, or a Box"):
+    with pytest.raises(InvalidInput, match="at most 19 points per side, or a Box"):
         Grid(30, dim=6)
     assert Grid(19, dim=6).size <= MAX_GRID_POINTS < 20**6
     with pytest.raises(InvalidInput, match="give a Box"):
@@ -188,7 +188,7 @@ def test_arms_finds_each_of_its_points(points):
         (np.zeros((2, 2, 2)), r"\(2, 2, 2\)"),
         ([[0.1], [math.nan]], r"points\[1\]=\[nan\]: every coordinate must be finite"),
         ([[0.1], [math.inf]], "finite"),
-        ([[0.1], [1.2]], r"points\[1\]=\[1\.2\] lies outside.*lower= and upper="),
+        ([[0.1], [1.2]], r"points\[1\]=\[1\.2\] is outside.*lower= and upper="),
         ([[-0.1], [0.2]], "outside"),
         (
             [[0.3, 0.1], [0.2, 0.2], [0.3, 0.1]],
@@ -281,7 +281,7 @@ def test_to_unit_clips():
 
 
 def test_from_unit_refuses_what_is_not_unit():
-    with pytest.raises(InvalidInput, match=r"U\[1\]=\[1\.5\] lies outside \[0, 1\]\^1"):
+    with pytest.raises(InvalidInput, match=r"U\[1\]=\[1\.5\] is outside \[0, 1\]\^1"):
         Box([0], [1]).from_unit([[0.5], [1.5]])
 
 
@@ -293,7 +293,7 @@ def test_box_check():
         InvalidInput, match=r"X\[1\]=\[0\.1, -1\.0\].*coordinate 1 must be from 0\.0 to"
     ):
         box.check([[0.1, 1.0], [0.1, -1.0]])
-    with pytest.raises(InvalidInput, match=r"x=\[0\.31, 1\.0\] lies outside the box"):
+    with pytest.raises(InvalidInput, match=r"x=\[0\.31, 1\.0\] is outside the box"):
         box.check([[0.31, 1.0]])
     with pytest.raises(InvalidInput, match="outside"):
         box.check([[0.3 + 4e-10, 1.0]])
@@ -389,7 +389,7 @@ def test_repr():
     ("X", "message"),
     [
         ([1, 2, 3], r"X has shape \(3,\), but the domain has 2 dimensions: .* shape \(k, 2\)"),
-        ([0.5, 0.5], r"shape \(k, 2\), one point a row, e\.g\. X\.reshape\(1, -1\)"),
+        ([0.5, 0.5], r"shape \(k, 2\), one point per row, e\.g\. X\.reshape\(1, -1\)"),
         (0.5, r"X has shape \(\)"),
         ([[1, 2, 3]], r"X has shape \(1, 3\), but the domain has 2 dimensions"),
         ([[0.5, math.nan]], r"x=\[0\.5, nan\]: every coordinate must be finite"),

@@ -92,7 +92,7 @@ def test_otherwise_slices_through_the_answer():
     assert labels(figure)[1:] == ["rate", "depth", "kind", "on"]  # not what is fixed
     kind = figure.axes[3]
     ticks = [tick.get_text() for tick in kind.get_xticklabels()]
-    assert ticks == ["linear", "tree", "a very long n…"]
+    assert ticks == ["linear", "tree", "a very long …"]
     others = {name: v for name, v in named.params.items() if name != "kind"}
     found = named.optimizer.predict([{**others, "kind": k} for k in MIXED["kind"]])
     drawn = kind.collections[1].get_offsets()
@@ -105,9 +105,13 @@ def test_many_parameters_show_those_that_matter():
         {f"p{i}": (0, 1) for i in range(18)},
         n_evals=80,
     )
-    shown = labels(result.plot())[1:]  # no certificate from so few values
+    figure = result.plot()
+    shown = labels(figure)[1:]  # no certificate from so few values
     assert len(shown) == 12
     assert "p3" in shown
+    (text,) = [t.get_text() for t in figure.texts if t.get_text().startswith("Left out, since")]
+    names = text.partition(": ")[2].split(", ")
+    assert sorted([*shown, *names]) == sorted(f"p{i}" for i in range(18))
 
 
 @pytest.mark.parametrize(

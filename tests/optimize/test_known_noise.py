@@ -89,7 +89,9 @@ def test_a_policy_without_a_use_for_it_refuses_and_changes_nothing(policy):
         ("tell", lambda: optimizer.tell(trial, 1.0, std=0.5)),
         ("add", lambda: optimizer.add([0.5, 3.0], 1.0, std=0)),
     ):
-        with pytest.raises(InvalidInput, match=rf"{verb}\(\.\.\., std=0.*{name} has no use.*Leave"):
+        with pytest.raises(
+            InvalidInput, match=rf"{verb}\(\.\.\., std=0.*{name} does not use.*Leave"
+        ):
             call()
     assert (optimizer.n_told, optimizer.n_pending, len(optimizer.trials)) == (0, 1, 1)
     optimizer.tell(trial, 1.0, std=None)

@@ -103,7 +103,8 @@ def test_trials_are_numbered_and_carry_what_the_function_is_given():
     assert {k: type(v) for k, v in trial.params.items()} == {
         "rate": float, "depth": int, "share": float, "kind": str, "flag": bool,
     }  # fmt: skip
-    assert trial.x.shape == (7,)
+    assert trial.unit.shape == (7,)
+    assert trial.x == list(trial.params.values())
     cost(**trial.params)
     with pytest.raises(AttributeError):
         trial.number = 3
@@ -132,7 +133,7 @@ def test_changing_a_trial_changes_nothing(space):
     before = optimizer.trials.params
     if isinstance(trial.params, dict):
         trial.params.clear()
-    trial.x[:] = 7.0
+    trial.unit[:] = 7.0
     assert np.array_equal(optimizer.trials.params, before)
     optimizer.tell(trial, 1.0)
     assert optimizer.policy.pending == 0
@@ -193,7 +194,7 @@ def test_a_trial_of_another_optimizer_is_refused(space, verb):
     # The number is the same, the point is not, or is that of another space.
     for player in (other, pt.Optimizer({"x": (0, 7)}, seed=1), pt.Optimizer([(0, 9), (0, 9)])):
         theirs = player.ask()
-        with pytest.raises(InvalidInput, match="trial 0 has other parameters here"):
+        with pytest.raises(InvalidInput, match="trial 0 of this optimizer has other parameters"):
             getattr(ours, verb)(theirs, *arguments)
     assert state(ours)[0] == before[0]
     getattr(ours, verb)(mine, *arguments)
@@ -203,7 +204,7 @@ def test_the_same_point_of_the_unit_cube_in_other_units_is_another_trial():
     narrow, wide = pt.Optimizer([(0, 1)]), pt.Optimizer([(0, 10)])
     trial, other = narrow.ask(), wide.ask()
     np.testing.assert_allclose(10 * trial.x, other.x)
-    with pytest.raises(InvalidInput, match="other parameters here"):
+    with pytest.raises(InvalidInput, match="other parameters"):
         wide.tell(trial, 1.0)
 
 
@@ -220,11 +221,11 @@ def test_a_trial_is_told_by_copies_and_whatever_became_of_its_parameters(space):
     restored.tell(changed, 2.0)
     restored.tell(number, 3.0)
     by_hand = restored.ask()
-    restored.tell(type(by_hand)(by_hand.number, by_hand.params, by_hand.x), 4.0)
+    restored.tell(type(by_hand)(by_hand.number, by_hand.params, by_hand.unit), 4.0)
     assert restored.n_told == 4
     by_hand = restored.ask()
-    wrong = type(by_hand)(by_hand.number, copied.params, copied.x)
-    with pytest.raises(InvalidInput, match="other parameters here"):
+    wrong = type(by_hand)(by_hand.number, copied.params, copied.unit)
+    with pytest.raises(InvalidInput, match="other parameters"):
         restored.tell(wrong, 4.0)
 
 
@@ -254,7 +255,7 @@ def test_a_slow_constraint_is_not_called_more_often_than_needed():
 
 
 def test_lengthscales_are_for_coordinates_of_which_choices_have_several():
-    with pytest.raises(InvalidInput, match=r"k > 2 choices has k of them.*kind 3.*Give 4"):
+    with pytest.raises(InvalidInput, match=r"k > 2 choices has k coordinates.*kind 3.*Give 4"):
         pt.Optimizer(SMALL, **{**KNOWN, "kernel": pt.Matern(1.5, [0.2, 0.3])})
     pt.Optimizer(SMALL, **{**KNOWN, "kernel": pt.Matern(1.5, [0.2, 0.3, 0.3, 0.3])})
     with pytest.raises(InvalidInput, match="3 lengthscales"):
@@ -263,19 +264,21 @@ def test_lengthscales_are_for_coordinates_of_which_choices_have_several():
 
 def test_trials_that_cannot_be_told_are_refused_and_nothing_changes():
     optimizer = pt.Optimizer(BOX)
-    with pytest.raises(NotPending, match="nothing has been asked yet"):
+    with pytest.raises(NotPending, match="there are no trials yet"):
         optimizer.tell(0, 1.0)
     told, cancelled, pending = optimizer.ask(), optimizer.ask(), optimizer.ask()
     optimizer.tell(told, 1.0)
     optimizer.cancel(cancelled)
     before = state(optimizer)[2:]
     for call in (lambda t: optimizer.tell(t, 1.0), optimizer.cancel):
-        with pytest.raises(NotPending, match="trial 0 was told already"):
+        with pytest.raises(NotPending, match="trial 0 already has a value"):
             call(told)
         with pytest.raises(NotPending, match="trial 1 was cancelled"):
             call(1)
         for unknown in (3, -1):
-            with pytest.raises(NotPending, match="no trial of this number, they go from 0 to 2"):
+            with pytest.raises(
+                NotPending, match=f"there is no trial {unknown}, numbers go from 0 to 2"
+            ):
                 call(unknown)
         for wrong in (True, "0", 0.0, None, pending.params):
             with pytest.raises(InvalidInput, match="or its number"):
@@ -572,8 +575,8 @@ class NoPolicy:
         ("uniform[seeds=3]", "no setting seeds"),
         (pt.UniformSampling(pt.Grid(3)), "give a name such as"),
         (3, "give a name such as"),
-        (NoPolicy, "NoPolicy made .* give a policy"),
-        ("gp-ucb", "plays finite spaces only: give every number a step"),
+        (NoPolicy, "NoPolicy returned .* give a policy"),
+        ("gp-ucb", "needs a finite space: give every number a step"),
     ],
 )
 def test_what_is_no_policy_is_refused(policy, message):
@@ -595,7 +598,7 @@ def test_a_finite_policy_plays_a_space_of_steps():
     ("setting", "message"),
     [
         ({"direction": "min"}, 'give "minimize" or "maximize"'),
-        ({"n_evals": 0}, "n_evals=0: give the evaluations planned"),
+        ({"n_evals": 0}, "n_evals=0: give the planned evaluations"),
         ({"n_evals": 2.5}, "n_evals=2.5"),
         ({"seed": -1}, "seed=-1"),
         ({"delta": 1}, "delta=1"),
@@ -668,5 +671,5 @@ def test_it_reads_well():
     optimizer = pt.Optimizer(BOX)
     optimizer.ask()
     text = repr(optimizer)
-    assert "CalibratedUCB: 0 told, 1 pending, 0 failed" in text
+    assert "CalibratedUCB: 0 values, 1 pending, 0 failed" in text
     assert "direction='minimize'" in text

@@ -263,7 +263,9 @@ def test_an_error_that_is_not_to_be_caught_ends_the_run():
 def test_an_executor_that_is_shut_down():
     executor = Threads(2)
     executor.shutdown()
-    with pytest.raises(EvaluationFailed, match=r"shutdown.*had been shut down: give one that runs"):
+    with pytest.raises(
+        EvaluationFailed, match=r"shutdown.*was shut down: give one that is running"
+    ):
         maximize(objectives.bowl, SQUARE, n_evals=5, executor=executor)
     executor = Threads(2)
 
@@ -340,7 +342,7 @@ def test_work_is_done_by_several_processes(processes):
 
 
 def test_a_function_that_cannot_be_pickled_is_a_clear_error(processes):
-    with pytest.raises(EvaluationFailed, match="top of a module"):
+    with pytest.raises(EvaluationFailed, match="top level of a module"):
         minimize(lambda x: x[0], [(0, 1)], n_evals=5, executor=processes)
 
 

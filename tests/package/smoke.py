@@ -1,7 +1,8 @@
 """Install a built wheel into a new environment and use it: python tests/package/smoke.py dist.
 
 It runs the first Python of the README and of the site, and the command, in an empty folder: nothing
-of the source tree can be imported by accident.
+of the source tree can be imported by accident. The description for the package index must have no
+relative link, which would lead nowhere there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import venv
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -44,9 +46,22 @@ def quick_start(page: str) -> str:
     return "\n".join(line for line in code.splitlines() if ".plot(" not in line)
 
 
+def check_links(wheel: Path) -> None:
+    """Refuse a wheel whose description is missing or has relative links."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        description = archive.read(name).decode().partition("\n\n")[2]
+    if not description.strip():
+        raise SystemExit(f"{wheel.name} has no description")
+    links = re.findall(r"\]\((?![a-z]+:|#)([^)\s]+)\)", description)
+    if links:
+        raise SystemExit(f"{wheel.name}: relative links in the description: {', '.join(links)}")
+
+
 def main(folder: Path) -> None:
     """Install the wheel of a folder and use it; raises if anything fails."""
     wheel = the_wheel(folder).resolve()
+    check_links(wheel)
     with tempfile.TemporaryDirectory() as temporary:
         home, empty = Path(temporary, "environment"), Path(temporary, "empty")
         empty.mkdir()

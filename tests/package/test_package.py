@@ -19,7 +19,7 @@ spec.loader.exec_module(smoke)
 
 
 def test_the_version_is_stated_once():
-    assert PROJECT["dynamic"] == ["version"]
+    assert "version" in PROJECT["dynamic"]
     assert smoke.version() == partita.__version__
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {partita.__version__}\n" in citation

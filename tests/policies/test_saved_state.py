@@ -220,7 +220,7 @@ def test_a_policy_that_was_played_is_not_restored_into(name):
     state = policy.state()
     assert state is not None
     policy.ask()
-    with pytest.raises(InvalidInput, match="has been played already"):
+    with pytest.raises(InvalidInput, match="has already been used"):
         policy.restore(state)
 
 

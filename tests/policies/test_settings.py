@@ -72,7 +72,7 @@ def test_domains(name):
     if "box" in registry.get(name).domains:
         build(name, box)
     else:
-        with pytest.raises(InvalidInput, match=r"finite domains only.*Grid\(30, dim=2\)"):
+        with pytest.raises(InvalidInput, match=r"needs a finite domain.*Grid\(30, dim=2\)"):
             build(name, box)
 
 

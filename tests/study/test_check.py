@@ -69,7 +69,7 @@ def test_a_study_in_use_is_well(path):
         (["DELETE FROM events WHERE seq IN (5, 6)"], "events 5 to 6 of the log: missing", {2, 3}),
         (
             ["DELETE FROM events WHERE seq > 20"],
-            "the log ends at event 20, but should at '23'",
+            "the log ends at event 20, but should end at '23'",
             {10, 11},
         ),
         (["UPDATE events SET digest = NULL WHERE seq = 6"], "event 6 of the log", {2, 3}),
@@ -102,7 +102,7 @@ def test_what_is_sound_is_saved_and_what_is_lost_is_said(path, tmp_path, stateme
 def test_a_row_that_cannot_be_replayed_is_named(path, tmp_path):
     rechained(path, "UPDATE events SET trial = 0 WHERE seq = 4")
     report = check(path)
-    assert any("event 4" in fault and "told already" in fault for fault in report.faults)
+    assert any("event 4" in fault and "already has a value" in fault for fault in report.faults)
     assert Study.open(save(report, tmp_path / "new.db").path).n_told == 9
 
 
@@ -127,7 +127,7 @@ def test_damaged_settings_are_said_and_nothing_is_made_up(path, tmp_path):
 
 
 def test_what_is_there_is_not_written_over(path, tmp_path):
-    with pytest.raises(InvalidInput, match="is there already"):
+    with pytest.raises(InvalidInput, match="already exists"):
         save(check(path), path)
     with pytest.raises(InvalidInput, match="there is no folder"):
         save(check(path), tmp_path / "no" / "new.db")

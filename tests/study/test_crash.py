@@ -176,7 +176,7 @@ def test_a_full_disk_loses_nothing_and_is_survived(path):
 
     lines, code = Process(limited).end()
     assert code == 0
-    check_filled(path, lines, "could not be read or written: is the disk full")
+    check_filled(path, lines, "could not be read or written. Is the disk full")
 
 
 def test_a_full_database_says_so(path):
@@ -412,7 +412,7 @@ def test_a_read_only_folder(folder):
     def reader(out):
         if os.geteuid() == 0:  # root may write anywhere
             os.setuid(65534)
-        with pytest.raises(StudyError, match="may you write into its folder"):
+        with pytest.raises(StudyError, match="May you write to its folder"):
             Study.open(folder / "new.db", PLANE, policy="uniform")
         study = Study.open(path)
         assert study.n_told == 4

@@ -106,9 +106,9 @@ def test_what_the_policy_refuses_is_not_stored(path, policy):
     study = Study.open(path, PLANE, policy=policy)
     trial = study.ask()
     before, state = events(path), study._replica.current()
-    with pytest.raises(InvalidInput, match="has no use for the noise of single values"):
+    with pytest.raises(InvalidInput, match="does not use the noise of single values"):
         study.tell(trial, 1.0, std=0.5)
-    with pytest.raises(InvalidInput, match="has no use for the noise of single values"):
+    with pytest.raises(InvalidInput, match="does not use the noise of single values"):
         study.add([0.5, 0.5], 1.0, std=0.5)
     assert events(path) == before
     assert study._replica.current() is state
@@ -162,7 +162,9 @@ def test_a_policy_that_no_longer_takes_it_is_refused_with_the_reason(path):
 
     Listener2.__name__, Listener2.__qualname__ = Listener.__name__, Listener.__qualname__
     Listener2.__module__ = Listener.__module__
-    with pytest.raises(StudyError, match=r"trial 0 was told with std=0\.0.*the policy that the"):
+    with pytest.raises(
+        StudyError, match=r"trial 0 was reported with std=0\.0.*the policy that the"
+    ):
         Study.open(path, policy=Listener2).recommend()
 
 

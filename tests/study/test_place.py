@@ -264,5 +264,5 @@ def writers(no_locks, folder, *firsts):
 
 def test_a_file_system_whose_locks_do_nothing_is_refused(no_locks, tmp_path):
     (said,) = writers(no_locks, tmp_path, 0)
-    assert "locks of files do not work on this file system" in said
+    assert "file locks do not work on this file system" in said
     assert list(tmp_path.iterdir()) == []

@@ -401,7 +401,7 @@ def test_a_state_of_other_settings_is_refused():
     with pytest.raises(BadState):
         three.policy.restore(state)
     other.ask()
-    with pytest.raises(pt.PartitaError, match="has been played already"):
+    with pytest.raises(pt.PartitaError, match="has already been used"):
         other.policy.restore(state)
 
 

@@ -61,7 +61,7 @@ def test_trials_chosen_elsewhere_are_kept(path):
 def test_a_trial_of_another_study_is_refused(path, tmp_path):
     study, other = Study.open(path, PLANE, seed=1), Study.open(tmp_path / "b.db", PLANE, seed=2)
     trial, foreign = study.ask(), other.ask()
-    with pytest.raises(InvalidInput, match="other parameters here"):
+    with pytest.raises(InvalidInput, match="other parameters"):
         study.tell(foreign, 1.0)
     study.tell(trial, 1.0)
 
@@ -213,13 +213,13 @@ def test_where_the_policy_would_choose_otherwise_the_log_is_right(path, caplog):
     with caplog.at_level(logging.WARNING):
         other = Study.open(path)
         assert other.differing >= 2
-    assert caplog.text.count("The study goes on with the logged points") == 1
+    assert caplog.text.count("The study continues with the logged points") == 1
     trials = other.trials
     np.testing.assert_array_equal(trials.units[[4, 12]], [moved, moved])
     kept, were = (np.delete(units, [4, 12], 0) for units in (trials.units, before.units))
     np.testing.assert_array_equal(kept, were)
     np.testing.assert_array_equal(trials.values, before.values)
-    with pytest.raises(StudyError, match="event 25 of the log is not the one that was there"):
+    with pytest.raises(StudyError, match="event 25 of the log has changed"):
         study.ask()  # it was open, and knows better
     # It was told twelve values, one of them at the moved point.
     assert other.policy.told == 12
@@ -254,7 +254,7 @@ def test_other_processes_go_on_with_forged_asks_too(path):
         ("UPDATE events SET trial = 9 WHERE seq = 3", "trial 1 comes next"),
         ("UPDATE events SET value = NULL WHERE seq = 4", "event 4 (tell of trial 1)"),
         ("UPDATE events SET kind = 'sing' WHERE seq = 4", "there is no kind 'sing'"),
-        ("UPDATE events SET trial = 0 WHERE seq = 4", "told already"),
+        ("UPDATE events SET trial = 0 WHERE seq = 4", "already has a value"),
         (
             "UPDATE meta SET value = replace(value, 'uniform', 'os') WHERE key = 'settings'",
             "edited",
@@ -355,7 +355,7 @@ def test_trials_expire_and_their_late_values_are_welcome(path, monkeypatch):
     assert (study.expired, study.n_failed, study.n_told) == ((), 0, 2)
     assert study.trials.values[slow.number] == 3.0
     assert study.policy.told == 2
-    with pytest.raises(NotPending, match="told already"):
+    with pytest.raises(NotPending, match="already has a value"):
         study.tell(slow, 3.0)
     study.tell(third, 1.0)
     study.tell(fourth, 1.0)
@@ -407,9 +407,9 @@ def unchanged(path, action, error, match):
 @pytest.mark.parametrize(
     ("trial", "given", "error", "match"),
     [
-        (9, 1.0, NotPending, "no trial of this number"),
-        (-1, 1.0, NotPending, "no trial of this number"),
-        (0, 1.0, NotPending, "told already"),
+        (9, 1.0, NotPending, "there is no trial 9"),
+        (-1, 1.0, NotPending, "there is no trial -1"),
+        (0, 1.0, NotPending, "already has a value"),
         (1, 1.0, NotPending, "was cancelled"),
         ("2", 1.0, InvalidInput, "give the trial that ask"),
         (True, 1.0, InvalidInput, "give the trial that ask"),
@@ -446,8 +446,11 @@ def test_bad_adds_change_nothing(path):
     [
         ({"space": [(0.0, 1.0), (-1.0, 3.0)]}, "space is Space"),
         ({"space": SPACE}, "space is Space"),
-        ({"direction": "maximize"}, "direction is 'minimize' there, but 'maximize' was given"),
-        ({"seed": 3}, "seed is 2 there, but 3 was given"),
+        (
+            {"direction": "maximize"},
+            "direction is 'minimize' in the study, but 'maximize' was given",
+        ),
+        ({"seed": 3}, "seed is 2 in the study, but 3 was given"),
         ({"delta": 0.2}, "delta is 0.1"),
         ({"noise": pt.Gaussian(0.2)}, "noise is .*0.1.*but.*0.2"),
         ({"kernel": pt.Matern(1.5, 0.3)}, "kernel is None"),
@@ -480,7 +483,7 @@ def test_functions_must_be_given_again(path, tmp_path):
 @pytest.mark.parametrize(
     ("content", "match"),
     [
-        (b"", "is empty, no study has been begun"),
+        (b"", "is empty: give a space"),
         (b"rate,loss\n0.1,3\n" * 500, "is not a study"),
         (b"notes of mine", "is not a study"),
         (None, "is not a study"),
@@ -548,7 +551,7 @@ def test_a_study_that_cannot_be_played_is_not_begun(path):
 
 def test_a_new_study_can_be_insisted_on(path):
     Study.open(path, PLANE, must_be_new=True)
-    with pytest.raises(InvalidInput, match="is a study already"):
+    with pytest.raises(InvalidInput, match="is already a study"):
         Study.open(path, PLANE, must_be_new=True)
 
 

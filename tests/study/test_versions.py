@@ -68,7 +68,9 @@ def test_a_study_of_before_opens_as_it_was(kept, caplog):
     # chooses other points, as the calibrated one does once it has fitted a model.
     same = study.differing == 0
     assert same or path.stem == "calibrated"
-    assert caplog.text.count("the log has another point") == (not same) == len(caplog.records)
+    assert (
+        caplog.text.count("the policy chooses another point") == (not same) == len(caplog.records)
+    )
     assert [plain(trial.params) for trial in trials] == said["params"]
     assert [trial.number for trial in trials] == list(range(len(said["params"])))
     assert [trial.value for trial in trials] == said["values"]
@@ -244,7 +246,9 @@ def test_a_file_that_cannot_be_written_is_left_in_its_format(old, monkeypatch):
     assert form(old) == (NOW, [])
 
 
-@pytest.mark.parametrize(("version", "advice"), [(99, "upgrade Partita"), (0, "the Partita it is")])
+@pytest.mark.parametrize(
+    ("version", "advice"), [(99, "upgrade Partita"), (0, "the Partita that wrote")]
+)
 def test_a_file_of_an_unknown_format_is_refused(old, version, advice):
     change(old, f"PRAGMA user_version = {version}")
     before = old.read_bytes()

@@ -50,7 +50,7 @@ BAD_STDS = [
     (1e200, "std=1e\\+200: give"),
     ("0.1", "std='0.1': give"),
     (1j, "std=1j: give"),
-    ([0.1], "one finite number of 0"),
-    (np.array([0.1, 0.2]), "one finite number of 0"),
+    ([0.1], "a finite number of at least 0"),
+    (np.array([0.1, 0.2]), "a finite number of at least 0"),
     (True, "std=True: give"),
 ]

@@ -1,5 +1,6 @@
 """What the tests of studies share: a space, a function, and processes that are really there."""
 
+import faulthandler
 import os
 import signal
 import sqlite3
@@ -84,6 +85,10 @@ def without_snapshots(path):
     return Study.open(path)
 
 
+#: Seconds after which a forked process ends itself, and shows where it was.
+LONGEST = 300
+
+
 class Process:
     """A function in a forked process; what it writes to its one argument is read here."""
 
@@ -93,6 +98,7 @@ class Process:
         if self.pid == 0:
             code = 1
             try:
+                faulthandler.dump_traceback_later(LONGEST, exit=True, file=sys.__stderr__)
                 os.close(read)
                 with os.fdopen(write, "w", buffering=1) as out:
                     function(out)

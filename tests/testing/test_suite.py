@@ -71,7 +71,7 @@ class Sound:
         if x.ndim == 2:
             y = np.array(y, dtype=float)
             if y.shape != (len(x),):
-                raise ValueError("one value a point")
+                raise ValueError("one value per point")
         else:
             x, y = x[None, :], np.array([self.check_value(y)])
         if not np.isfinite(y).all():

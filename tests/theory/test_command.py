@@ -94,7 +94,7 @@ def test_without_matplotlib(monkeypatch, capsys, tmp_path):
 
     monkeypatch.setattr(optional, "import_module", missing)
     assert run("plot", "--out", tmp_path / "a.png") == 2
-    assert "pip install 'partita[experiments]'" in capsys.readouterr().err
+    assert "pip install 'partita[plot]'" in capsys.readouterr().err
 
 
 def test_plot_writes_what_was_asked(tmp_path, capsys):

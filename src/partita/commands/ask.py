@@ -14,42 +14,41 @@ from .program import argument
 from .shared import add_study_command, guarded, opened
 
 if TYPE_CHECKING:
-    from partita.optimize.optimizer import Trial
+    from partita.optimize.trial import Trial
     from partita.space import Space
 
 
 def add_parser(commands: Any) -> None:
-    """Add the command to those of a parser, as `add_subparsers` returned them."""
-    text = "the next trial of a study: its number and parameters"
+    """Add the command to `commands`, which `add_subparsers` returned."""
+    text = "print the next trial of a study: its number and parameters"
     parser = add_study_command(commands, "ask", text, run)
     parser.add_argument("--count", type=int, default=1, metavar="N", help="number of trials (1)")
-    parser.add_argument("--json", action="store_true", help="a JSON object a line")
+    parser.add_argument("--json", action="store_true", help="one JSON object per line")
 
 
 @guarded
 def run(options: argparse.Namespace) -> int:
-    """Print the next trials, a line each."""
+    """Print the next trials, one line each."""
     if options.count < 1:
         raise InvalidInput(f"--count {options.count}: give a whole number of at least 1")
     with opened(options) as study:
         if not options.json:
             _check_words(study.space)
-        for _ in range(options.count):
-            trial = study.ask()
+        for trial in study.ask(options.count):
             sys.stdout.write(_as_json(trial) if options.json else _as_words(trial))
-            sys.stdout.flush()
+        sys.stdout.flush()
     return 0
 
 
 def _check_words(space: Space) -> None:
-    """Refuse parameters that a shell, or the program that it runs, would take for something else.
+    """Refuse parameters that a shell, or the program it runs, would misinterpret.
 
     A study may come from a stranger: a name may look like an option, and a line break in a choice
     would begin another trial.
     """
     for name, parameter in zip(space.names or (), space.parameters, strict=False):
         if name.startswith("-") or "=" in name:
-            raise InvalidInput(f"{name!r} cannot be the name of a word for a shell: give --json")
+            raise InvalidInput(f"the name {name!r} is not safe in a shell: give --json")
         for choice in getattr(parameter, "choices", ()):
             if HIDDEN.search(argument(choice)):
                 raise InvalidInput(
@@ -58,7 +57,7 @@ def _check_words(space: Space) -> None:
 
 
 def _as_words(trial: Trial) -> str:
-    """A trial on a line: its number, then name=value, as a shell would read them."""
+    """A trial as one line: its number, then name=value, quoted for a shell."""
     params = trial.params
     pairs = params if isinstance(params, dict) else _by_place(params)
     words = [str(trial.number), *(f"{name}={argument(value)}" for name, value in pairs.items())]

@@ -1,4 +1,4 @@
-"""`partita cancel`: give up a trial."""
+"""`partita cancel`: cancel a trial."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from .shared import add_study_command, guarded, opened
 
 
 def add_parser(commands: Any) -> None:
-    """Add the command to those of a parser, as `add_subparsers` returned them."""
-    text = "give up a trial that is not evaluated, or failed"
+    """Add the command to `commands`, which `add_subparsers` returned."""
+    text = "cancel a trial whose evaluation failed or was abandoned"
     parser = add_study_command(commands, "cancel", text, run)
-    parser.add_argument("number", type=int, help="of the trial, as ask printed it")
+    parser.add_argument("number", type=int, help="number of the trial, as printed by ask")
     parser.add_argument(
         "--failed", action="store_true", help="its evaluation failed: learn where that happens"
     )

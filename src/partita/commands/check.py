@@ -1,4 +1,4 @@
-"""`partita check`: what is wrong with the file of a study, and what can be saved of it."""
+"""`partita check`: find faults in the file of a study, and save what is intact."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from partita._text import printable
 
 from .shared import FAILED, add_study_command, guarded
 
-#: Lines of what was lost that are shown.
+#: The number of losses that are shown.
 SHOWN = 20
 
 
 def add_parser(commands: Any) -> None:
-    """Add the command to those of a parser, as `add_subparsers` returned them."""
-    text = "what is wrong with the file of a study, and what can be saved of it"
+    """Add the command to `commands`, which `add_subparsers` returned."""
+    text = "check the file of a study for damage, and save what is intact"
     parser = add_study_command(commands, "check", text, run)
-    parser.add_argument("--save", metavar="NEW", help="write what is sound to this new file")
-    parser.epilog = "The file is only read. Exit code 0 if all is well, 1 if something is wrong."
+    parser.add_argument("--save", metavar="NEW", help="write what is intact to this new file")
+    parser.epilog = "The file is not changed. Exit code: 0 if nothing is wrong, 1 if something is."
 
 
 @guarded
 def run(options: argparse.Namespace) -> int:
-    """Print what is wrong, and save what is not."""
+    """Print what is wrong, and save what is intact."""
     from partita.study.check import check
     from partita.study.rescue import save
 

@@ -1,4 +1,4 @@
-"""`partita compare`: policies against each other."""
+"""`partita compare`: compare policies on test problems."""
 
 from __future__ import annotations
 
@@ -18,32 +18,34 @@ NAME = "compare"
 
 
 def add_parser(commands: Any) -> None:
-    """Add the command to those of a parser, as `add_subparsers` returned them."""
+    """Add the command to `commands`, which `add_subparsers` returned."""
     parser = commands.add_parser(
         NAME,
-        help="policies against each other on test problems",
-        description="Play policies on test problems, print a table and draw the regret curves. "
-        "Finished runs are kept: the same command goes on where it stopped.",
+        help="compare policies on test problems",
+        description="Run policies on test problems, print a table and draw the regret curves. "
+        "Finished runs are kept: the same command continues where it stopped.",
     )
     parser.add_argument(
         "--policies",
         nargs="+",
         metavar="NAME",
-        help="of `partita policies`, with settings in brackets if need be (hoo[nu1=2]), or "
-        "module:Class for your own (igp-ucb pi-gp-ucb-paper pi-gp-ucb pi-gp-ts uniform)",
+        help="names from `partita policies`, optionally with settings in brackets (hoo[nu1=2]), or "
+        "module:Class for your own "
+        "(default: igp-ucb pi-gp-ucb-paper pi-gp-ucb pi-gp-ts uniform)",
     )
     parser.add_argument(
         "--problems",
         nargs="+",
         metavar="NAME",
-        help="of `partita problems`, with a dimension if need be (synthetic-3d; synthetic)",
+        help="names from `partita problems`, optionally with a dimension, such as synthetic-3d "
+        "(default: synthetic)",
     )
-    parser.add_argument("--horizon", type=int, metavar="T", help="evaluations a run (1000)")
-    parser.add_argument("--runs", type=int, metavar="N", help="runs of each (5)")
+    parser.add_argument("--horizon", type=int, metavar="T", help="evaluations per run (1000)")
+    parser.add_argument("--runs", type=int, metavar="N", help="runs per policy and problem (5)")
     parser.add_argument(
-        "--box", action="store_true", help="play on the continuous box instead of a grid of it"
+        "--box", action="store_true", help="use the continuous box instead of a grid"
     )
-    parser.add_argument("--side", type=int, metavar="N", help="arms a side of the grid (30)")
+    parser.add_argument("--side", type=int, metavar="N", help="arms per side of the grid (30)")
     parser.add_argument(
         "--noise", type=float, metavar="W", help="noise is uniform on [-W, W] (1 or 0.1)"
     )
@@ -51,7 +53,7 @@ def add_parser(commands: Any) -> None:
         "--norm-bound",
         type=float,
         metavar="B",
-        help="what policies are told of the norm (the norm itself if it is known, else 1)",
+        help="norm bound given to the policies (default: the true norm if known, else 1)",
     )
     add_running_options(parser, "results/compare")
     parser.set_defaults(run=run)
@@ -84,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
         kept = sum(store.path(task).exists() for task in wanted)
         sys.stderr.write(
             f"partita: stopped. {kept} of {len(wanted)} runs are kept in {folder}; the same "
-            "command goes on from there.\n"
+            "command continues from there.\n"
         )
         return INTERRUPTED
     made = dict(zip(wanted, traces, strict=True))
@@ -101,14 +103,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _read(options: argparse.Namespace) -> Plan:
-    """What is compared, or an error."""
+    """The plan of the comparison, from checked options."""
     from partita.experiments import compare
     from partita.policies.named import read_policy
 
     if options.jobs is not None and options.jobs < 1:
         raise InvalidInput(f"--jobs {options.jobs}: give at least 1.")
     if options.box and options.side is not None:
-        raise InvalidInput("--box, --side: a box has no arms. Give one of them.")
+        raise InvalidInput("--box, --side: a box has no arms. Give only one of the two.")
     policies = options.policies or compare.POLICIES
     problems = options.problems or compare.PROBLEMS
     return compare.Plan(

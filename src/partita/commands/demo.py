@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from partita._types import Recommendation
     from partita.problems import RKHSFunction
 
-#: Steps left out of the time a step takes, while compiled code is loaded.
+#: The first evaluations, during which compiled code is loaded, are not timed.
 WARM_UP = 100
 
 
 def add_parser(commands: Any) -> None:
-    """Add the command to those of a parser, as `add_subparsers` returned them."""
-    parser = commands.add_parser("demo", help="π-GP-UCB on one of the paper's synthetic functions")
+    """Add the command to `commands`, which `add_subparsers` returned."""
+    parser = commands.add_parser(
+        "demo", help="run π-GP-UCB on one of the paper's synthetic functions"
+    )
     parser.add_argument("--dim", type=int, default=2, choices=(1, 2, 3), help="dimensions (2)")
     parser.add_argument("--horizon", type=int, default=10_000, help="evaluations (10000)")
     parser.add_argument("--seed", type=int, default=1, help="function, noise and ties (1)")
@@ -30,23 +32,23 @@ def add_parser(commands: Any) -> None:
 
 @guarded
 def run(options: argparse.Namespace) -> int:
-    """Play, and print what came out."""
+    """Run the demo, and print its report."""
     sys.stdout.write(report(options.dim, options.horizon, options.seed) + "\n")
     return 0
 
 
 class Outcome(NamedTuple):
-    """What one run came to, and what it cost."""
+    """The result of one run, and its cost."""
 
     best: Recommendation
     certificate: float
-    regret: float  # as a fraction of what uniform sampling loses
+    regret: float  # as a fraction of the regret of uniform sampling
     microseconds: float  # median of one ask and tell
     cells: int
 
 
 def play(policy: PiGPUCB, f: RKHSFunction, horizon: int, seed: int) -> Outcome:
-    """Play a policy on f over its grid, with noise uniform on [−1, 1]."""
+    """Run a policy on f over its grid, with noise uniform on [−1, 1]."""
     import numpy as np
 
     points = f(policy.domain.points)  # type: ignore[union-attr]
@@ -72,7 +74,7 @@ def play(policy: PiGPUCB, f: RKHSFunction, horizon: int, seed: int) -> Outcome:
 
 
 def report(dim: int = 2, horizon: int = 10_000, seed: int = 1) -> str:
-    """Play the paper's preset and Partita's default; a table of what came out."""
+    """Run the paper's preset and Partita's default, and return a table of the results."""
     from partita import Grid, Matern, PiGPUCB, SubGaussian, Uniform
     from partita.problems import RKHSFunction
 
@@ -93,9 +95,9 @@ def report(dim: int = 2, horizon: int = 10_000, seed: int = 1) -> str:
     values = f(domain.points)
     rows: dict[str, Callable[[Outcome], str]] = {
         "recommended x": lambda o: "(" + ", ".join(f"{c:.3f}" for c in o.best.x) + ")",
-        "f there, by its bound": lambda o: f"{o.best.lower:.2f} to {o.best.upper:.2f}",
-        "f there, in truth": lambda o: f"{float(f(o.best.x[None, :])[0]):.3f}",
-        "certificate": lambda o: f"at most {o.certificate:.2f} off",
+        "f there, by its bounds": lambda o: f"{o.best.lower:.2f} to {o.best.upper:.2f}",
+        "f there, true value": lambda o: f"{float(f(o.best.x[None, :])[0]):.3f}",
+        "certificate": lambda o: f"at most {o.certificate:.2f} below the maximum",
         "regret": lambda o: f"{o.regret:.2f} of uniform's",
         "cells at the end": lambda o: f"{o.cells}",
         "one ask and tell": lambda o: f"{o.microseconds:.0f} µs",

@@ -1,4 +1,4 @@
-"""`partita export`: all trials of a study as a table."""
+"""`partita export`: write all trials of a study as a table."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .shared import add_study_command, guarded, opened
 
 
 def add_parser(commands: Any) -> None:
-    """Add the command to those of a parser, as `add_subparsers` returned them."""
-    parser = add_study_command(commands, "export", "all trials of a study as a table", run)
+    """Add the command to `commands`, which `add_subparsers` returned."""
+    parser = add_study_command(commands, "export", "write all trials of a study as a table", run)
     parser.add_argument(
         "out", metavar="OUT", help="a .csv or .parquet file, or - for CSV on stdout"
     )

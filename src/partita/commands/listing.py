@@ -1,4 +1,4 @@
-"""`partita policies` and `partita problems`: what there is, one line each."""
+"""`partita policies` and `partita problems`: lists, one line each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .shared import guarded
 
 
 def add_parser(commands: Any) -> None:
-    """Add the commands to those of a parser, as `add_subparsers` returned them."""
+    """Add the commands to `commands`, which `add_subparsers` returned."""
     for name, text, lines in (
         ("policies", "list the policies, one line each", policies),
         ("problems", "list the test problems, one line each", problems),

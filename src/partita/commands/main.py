@@ -49,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; its exit code."""
+    """Run a command and return its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
     ours, program = minimize.split_program(given)
     options = parser().parse_args(ours)

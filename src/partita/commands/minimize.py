@@ -24,16 +24,18 @@ from .named import (
     infeasible_text,
     read_constraints,
 )
-from .params import read_params, read_point
+from .params import names_of, read_params, read_point
 from .program import Program, Template, argument, read_template
 from .shared import (
     FAILED,
     INTERRUPTED,
     add_model_options,
+    add_seed_option,
     finite,
     guarded,
     read_model,
     read_plot,
+    read_seed,
     say,
 )
 
@@ -43,16 +45,16 @@ if TYPE_CHECKING:
 NAMES = ("minimize", "maximize")
 #: Statuses of a result, see `partita.optimize.result.Result`.
 STATUS_DONE, STATUS_INTERRUPTED = 0, 4
-#: Programs at once, at most: more are surely a slip.
+#: The largest number of simultaneous programs; a larger number is surely a mistake.
 MOST_JOBS = 1000
-#: What ends a run early, with what it has: Ctrl-C, a request to end, a terminal that is closed.
+#: Signals that end a run early, with a result: Ctrl-C, termination, a closed terminal.
 INTERRUPTS = ("SIGINT", "SIGTERM", "SIGHUP")
-#: What stands behind the bounds, by a result's guarantee.
+#: A description of the bounds for each guarantee of a result.
 MEANING = {
-    "proven": "proven, given what you stated",
+    "proven": "proven, under your assumptions",
     "published": "as published",
     "calibrated": "estimated, by a model fitted to the values",
-    "bayesian": "estimated, by the model given",
+    "bayesian": "estimated, by the given model",
     "none": "none: this policy gives none",
 }
 
@@ -60,18 +62,24 @@ _USAGE = """partita {name} --param NAME:LOW:HIGH [--param ...] --evals N [option
                         -- PROGRAM [ARGUMENT ...]"""
 _EPILOG = """Parameters: NAME:LOW:HIGH a real number, NAME:LOW:HIGH:log the same on a log scale,
 NAME:LOW:HIGH:int a whole number (int:log too), NAME:LOW:HIGH:STEP in steps, NAME:a,b,c choices,
-NAME:bool true or false. The program gets each value wherever its name stands in braces; {{ and }}
-are braces. It is run without a shell. The last number it prints on stdout is its value, or with
---std the last but one; with --constraint it prints name=value lines, and the one name without a
-constraint is optimised. A non-zero exit, no number or a timeout is a failed evaluation, which is
-counted and left out; where that happens is learned.
+NAME:bool true or false. KIND=a/NAME:... exists only if the choice KIND, given before it, is a;
+KIND=a,b/NAME:... if it is a or b. In the program's arguments, {NAME} is replaced by the value;
+write {{ and }} for braces. The argument of a parameter that does not exist is left out, and with
+{x} alone the option before it: `--x {x}` and `--x={x}` are the same. The program is run without a
+shell. The last number it prints on stdout is its value; with --std, the last two are the value and
+its standard deviation. With --constraint it prints name=value lines, and the one name without a
+constraint is optimised. A non-zero exit code, no number or a timeout is a failed evaluation, which
+is counted; where evaluations fail is learned.
 
 example: partita minimize --param lr:1e-4:1e-1:log --param depth:1:12:int --evals 500 \\
-           -- ./train.sh --rate={lr} {depth}"""
+           -- ./train.sh --rate={lr} {depth}
+         partita minimize --param model:svm,forest --param model=svm/C:1e-3:1e3:log \\
+           --param model=forest/trees:10:500:int --evals 200 \\
+           -- ./fit.py {model} C={C} trees={trees}"""
 
 
 def add_parser(commands: Any) -> None:
-    """Add the commands to those of a parser, as `add_subparsers` returned them."""
+    """Add the commands to `commands`, which `add_subparsers` returned."""
     for name in NAMES:
         parser = commands.add_parser(
             name,
@@ -88,22 +96,42 @@ def add_parser(commands: Any) -> None:
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--param", action="append", default=[], metavar="NAME:...", help="one for each; see below")
+    add(
+        "--param",
+        action="append",
+        default=[],
+        metavar="NAME:...",
+        help="once for each parameter; see below",
+    )
     add("--evals", type=int, metavar="N", help="stop after N values")
-    add("--seconds", type=float, metavar="S", help="stop after S seconds, whatever is running")
+    add(
+        "--seconds",
+        type=float,
+        metavar="S",
+        help="stop after S seconds; running programs are ended",
+    )
     add("--tolerance", type=float, metavar="E", help="stop once the certificate is at most E")
     add(
         "--x0",
         action="append",
         default=[],
         metavar="NAME=VALUE,...",
-        help="begin there, all parameters given, such as those in use today; may be repeated",
+        help="first point to evaluate, such as today's parameters; all are needed; repeatable",
     )
-    add("--jobs", type=int, default=1, metavar="N", help="programs at once (1)")
-    add("--std", action="store_true", help="it prints its value's standard deviation behind it")
+    add("--jobs", type=int, default=1, metavar="N", help="programs run at the same time (1)")
+    add(
+        "--std",
+        action="store_true",
+        help="the program prints its value, then its standard deviation",
+    )
     add_constraint_option(parser)
-    add("--timeout", type=float, metavar="S", help="end a program that takes longer, as failed")
-    add("--seed", type=int, default=0, metavar="N", help="same seed and values, same arguments (0)")
+    add(
+        "--timeout",
+        type=float,
+        metavar="S",
+        help="end a program that takes longer; it counts as failed",
+    )
+    add_seed_option(parser, "arguments")
     add_model_options(parser)
     add("--study", metavar="FILE", help="keep the run in a file: the same command resumes it")
     add("--plot", metavar="FILE", help="draw the result into a .png, .svg or .pdf file")
@@ -112,7 +140,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def split_program(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Arguments of ours, and those after the first `--`: the user's program, as it stands."""
+    """Partita's arguments, and those after the first `--`: the user's program, unchanged."""
     ours = list(arguments)
     if ours and ours[0] in NAMES and "--" in ours:
         i = ours.index("--")
@@ -121,7 +149,7 @@ def split_program(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _joined(ours: Sequence[str]) -> list[str]:
-    """Arguments with `--param -x:0:1` in one, which argparse would take for two options."""
+    """Join `--param -x:0:1` into one argument, which argparse would take for two options."""
     joined: list[str] = []
     for text in ours:
         if joined and joined[-1] == "--param" and text.startswith("-") and ":" in text:
@@ -149,7 +177,7 @@ def _optimise(options: argparse.Namespace) -> int:
             program = Program(template, options.timeout, std=options.std, named=named)
             result = _result(options, spec, program)
     except EvaluationFailed as error:
-        why = "no evaluation was done in time."
+        why = "no evaluation finished in time."
         if error.__cause__ is not None:
             why = f"every evaluation failed. The first: {_failure(error.__cause__)}"
         if options.json:
@@ -158,20 +186,20 @@ def _optimise(options: argparse.Namespace) -> int:
         return say(why, FAILED)
     interrupted = result.status == STATUS_INTERRUPTED
     if interrupted and sys.stderr.isatty():
-        sys.stderr.write("\r\x1b[K")  # the ^C that a terminal shows
+        sys.stderr.write("\r\x1b[K")  # erase the ^C that a terminal shows
         sys.stderr.flush()
     text = _as_json if options.json else _as_text
     sys.stdout.write(printable_lines(text(result, options, template)))
     sys.stdout.flush()
     if plot is not None:
         result.plot(plot)
-        say(f"drawn in {plot}")
+        say(f"figure written to {plot}")
     if interrupted:
         return INTERRUPTED
     return 0 if result.success else FAILED
 
 
-run = guarded(_optimise, stopped="stopped before any evaluation was done.", broken=FAILED)
+run = guarded(_optimise, stopped="stopped before any evaluation finished.", broken=FAILED)
 
 
 def _result(options: argparse.Namespace, spec: Mapping[str, Any], program: Program) -> Result:
@@ -180,7 +208,7 @@ def _result(options: argparse.Namespace, spec: Mapping[str, Any], program: Progr
     from partita.front import maximize, minimize
 
     loop = minimize if options.direction == "minimize" else maximize
-    # One job has a thread as well, so that the time limit and Ctrl-C do not wait for it.
+    # A thread even for a single job, so that the time limit and Ctrl-C do not wait for it.
     pool = ThreadPoolExecutor(options.jobs)
     try:
         return loop(
@@ -190,7 +218,7 @@ def _result(options: argparse.Namespace, spec: Mapping[str, Any], program: Progr
             max_seconds=options.seconds,
             tolerance=options.tolerance,
             x0=[read_point(text, spec) for text in options.x0] or None,
-            seed=options.seed,
+            seed=read_seed(options.seed),
             **read_model(options),
             constraints=read_constraints(options),
             executor=pool,
@@ -199,28 +227,28 @@ def _result(options: argparse.Namespace, spec: Mapping[str, Any], program: Progr
             study=options.study,
         )
     finally:
-        with _handling(INTERRUPTS, signal.SIG_IGN):  # an impatient second Ctrl-C loses nothing
+        with _handling(INTERRUPTS, signal.SIG_IGN):  # a second Ctrl-C must not lose the result
             program.stop()
             pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _check_takes_std(options: argparse.Namespace, spec: Mapping[str, Any]) -> None:
-    """Refuse --std with a policy that has no use for it, before anything runs."""
+    """Refuse --std with a policy that cannot use it, before anything runs."""
     from partita.optimize.optimizer import Optimizer
 
     optimizer = Optimizer(spec, n_evals=options.evals, **read_model(options))
     if not optimizer.game.takes_std:
         raise InvalidInput(
-            f"--std: {type(optimizer.policy).__name__} has no use for the noise of single values. "
+            f"--std: {type(optimizer.policy).__name__} does not use the noise of single values. "
             "Leave --std out, and let the program print its value last, or leave --policy out."
         )
 
 
 @contextlib.contextmanager
 def _handling(names: Sequence[str], handler: Any, only_default: bool = False) -> Iterator[None]:
-    """Let a handler take certain signals, if this is the main thread: elsewhere it is no use.
+    """Install a handler for certain signals, in the main thread only: others cannot have one.
 
-    With `only_default`, signals that somebody ignores or handles (nohup, for one) stay as they are.
+    With `only_default`, signals that are already ignored (by nohup, say) or handled are unchanged.
     """
     before = {}
     if threading.current_thread() is threading.main_thread():
@@ -236,7 +264,7 @@ def _handling(names: Sequence[str], handler: Any, only_default: bool = False) ->
 
 @contextlib.contextmanager
 def _failures_untold() -> Iterator[None]:
-    """Keep the log from telling of evaluations that fail: the result does at the end."""
+    """Do not log failed evaluations: the result reports them at the end."""
     log = logging.getLogger("partita.optimize")
     level = log.level
     log.setLevel(logging.ERROR)
@@ -247,17 +275,19 @@ def _failures_untold() -> Iterator[None]:
 
 
 def _read(options: argparse.Namespace) -> tuple[dict[str, Any], Template]:
-    """The parameters and the program, or an error before anything runs."""
+    """The parameters and the program, checked before anything runs."""
     if options.stray:
         raise InvalidInput(
             f"{shlex.join(options.stray)}: write two dashes before the program, such as -- "
             f"{shlex.join(options.stray)}"
         )
     spec = read_params(options.param)
-    template = read_template(options.program, spec)
+    names = names_of(spec)
+    always = [name for name, is_always in names.items() if is_always]
+    template = read_template(options.program, names, always)
     if options.evals is None and options.seconds is None and options.tolerance is None:
         raise InvalidInput(
-            "when to stop? Give --evals N, --seconds S or --tolerance E, or several of them."
+            "nothing would end the run: give --evals N, --seconds S or --tolerance E, or several."
         )
     for name in ("evals", "seconds", "tolerance", "timeout"):
         value = getattr(options, name)
@@ -265,8 +295,7 @@ def _read(options: argparse.Namespace) -> tuple[dict[str, Any], Template]:
             raise InvalidInput(f"--{name} {value}: give a finite number above 0.")
     if not 1 <= options.jobs <= MOST_JOBS:
         raise InvalidInput(f"--jobs {options.jobs}: give a number from 1 to {MOST_JOBS}.")
-    if options.seed < 0:
-        raise InvalidInput(f"--seed {options.seed}: give a whole number of at least 0.")
+    read_seed(options.seed)
     return spec, template
 
 
@@ -274,7 +303,7 @@ def _read(options: argparse.Namespace) -> tuple[dict[str, Any], Template]:
 
 
 def _as_text(result: Result, options: argparse.Namespace, template: Template) -> str:
-    """The result for a reader: what was run, the parameters, the value there, the next command."""
+    """The result for users: what was run, the parameters, their value, the command to run."""
     failed = f", {result.nfail:,} failed" if result.nfail else ""
     # Why the run ended, if not because all evaluations were made.
     why = f" {result.message.partition('. ')[0].rstrip('.')}."
@@ -287,6 +316,8 @@ def _as_text(result: Result, options: argparse.Namespace, template: Template) ->
         ("certificate", _certificate(result.certificate, options.direction)),
         ("bounds", MEANING.get(result.guarantee, result.guarantee)),
     ]
+    if read_seed(options.seed) is None:
+        rows.append(("seed", str(result.seed)))
     lines = [
         f"{result.nfev:,} evaluations{failed}, {duration(result.seconds)}."
         f"{'' if result.status == STATUS_DONE else why}",
@@ -308,8 +339,8 @@ def _failure(error: BaseException) -> str:
 def _certificate(value: float, direction: str) -> str:
     other = "lower" if direction == "minimize" else "higher"
     if not math.isfinite(value):
-        return f"none: nothing is known of how much {other} it can be elsewhere"
-    return f"{value:.4g}: nowhere is it {other} by more"
+        return f"none: it is not known how much {other} the value can be elsewhere"
+    return f"{value:.4g}: no other value is {other} by more"
 
 
 def _short(value: object) -> str:
@@ -317,7 +348,7 @@ def _short(value: object) -> str:
 
 
 def _as_json(result: Result, options: argparse.Namespace, template: Template) -> str:
-    """The result for a script: one JSON object; what is not known is null."""
+    """The result for scripts: one JSON object; unknown values are null."""
     return _json(
         options,
         params=dict(result.params),
@@ -334,11 +365,12 @@ def _as_json(result: Result, options: argparse.Namespace, template: Template) ->
         message=result.message,
         errors=[str(error) for error in result.errors],
         command=template.fill(result.params),
+        seed=result.seed,
     )
 
 
 def _nothing_as_json(why: str, error: EvaluationFailed, options: argparse.Namespace) -> str:
-    """The same for a run without any value: no answer, and why."""
+    """The JSON object for a run without any value, with the reason."""
     unknown = ("params", "value", "lower", "upper", "certificate", "guarantee", "constraints")
     return _json(
         options,
@@ -350,9 +382,10 @@ def _nothing_as_json(why: str, error: EvaluationFailed, options: argparse.Namesp
         message=why[0].upper() + why[1:],
         errors=[str(reason) for reason in error.errors],
         command=None,
+        seed=read_seed(options.seed),
     )
 
 
 def _json(options: argparse.Namespace, **fields: object) -> str:
-    content = finite({"direction": options.direction, **fields, "seed": options.seed})
+    content = finite({"direction": options.direction, **fields})
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"

@@ -1,4 +1,4 @@
-"""Programs run by a supervisor, one at a time; where there can be none, run directly."""
+"""Run programs by a supervisor process, or directly on systems that do not support one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .supervisor import TAIL
 
 
 class Output(NamedTuple):
-    """The end of what a program printed, and whether anything before it was thrown away."""
+    """The last part of a program's output, and whether anything before it was discarded."""
 
     content: bytes
     cut: bool
@@ -25,7 +25,7 @@ class Output(NamedTuple):
 class End(NamedTuple):
     """How a program ended.
 
-    `late` says that it was ended for taking too long, `left` that something it started could not be
+    `late`: it was ended because it took too long. `left`: something that it started could not be
     ended.
     """
 
@@ -37,7 +37,7 @@ class End(NamedTuple):
 
 
 class CouldNotStart(OSError):
-    """A program that was not started, and why."""
+    """A program could not be started. The message says why."""
 
 
 class Runner(Protocol):
@@ -47,14 +47,14 @@ class Runner(Protocol):
         """Run a program to its end; None if this was closed or killed meanwhile."""
 
     def close(self) -> None:
-        """Begin to end what runs; nothing more can be run."""
+        """Start to end what is running; nothing more can be run."""
 
     def wait(self) -> None:
-        """Wait until what ran has ended, once closed."""
+        """After `close`, wait until everything has ended."""
 
 
 def new_runner() -> Runner:
-    """A runner as good as the system allows."""
+    """The best runner that the system supports."""
     return Supervisor() if os.name == "posix" and sys.executable else Direct()
 
 
@@ -74,10 +74,10 @@ class Supervisor:
         name: str = file.name
         files: tuple[int, ...] = ()
         if sys.platform == "linux":
-            # By its number: `pkill -9 -f partita` must not find it, or nobody ends the programs.
+            # By its number, so that `pkill -9 -f partita` spares it: it must end the programs.
             name, files = f"/proc/self/fd/{file.fileno()}", (file.fileno(),)
         return subprocess.Popen(
-            # Without site-packages, which take most of the time that Python needs to start.
+            # Without site-packages, which take most of Python's start-up time.
             [sys.executable, "-S", "-s", "-P", name, "supervisor"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -127,7 +127,7 @@ class Supervisor:
 
 
 class Direct:
-    """Runs a program without a supervisor: what it starts is not ended with it."""
+    """Runs a program without a supervisor: processes that the program starts are not ended."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -175,7 +175,7 @@ class Direct:
 
 
 class _Reader(threading.Thread):
-    """Keeps the end of what comes from a file."""
+    """Keeps the last part of what is read from a file."""
 
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__(daemon=True)
@@ -190,6 +190,6 @@ class _Reader(threading.Thread):
                 del self._kept[:-TAIL]
 
     def output(self) -> Output:
-        """What was kept, once the program has ended: a helper may hold the file open for ever."""
+        """The last part, after the program has ended: a helper may keep the file open forever."""
         self.join(1.0)
         return Output(bytes(self._kept), self._size > TAIL)

@@ -23,23 +23,23 @@ from partita.errors import InvalidInput, PartitaError
 from .named import named_values
 from .processes import CouldNotStart, End, Output, Runner, new_runner
 
-#: Characters of a program's own words that a message quotes.
+#: The number of characters of a program's output that a message quotes.
 QUOTED = 200
 
-#: Braces that are meant, a placeholder, or a brace that is neither.
+#: Escaped braces, a placeholder, or a brace that is neither.
 _BRACES = re.compile(r"\{\{|\}\}|\{(?P<name>[^\W\d]\w*)\}|[{}]")
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 #: Digits, with underscores between them as many languages write thousands.
 _DIGITS = r"[0-9]+(?:_[0-9]+)*"
-#: A number that is not the end of a word, so "model2" and "layer-2" hold none. What follows is
-#: free: "0.93%" and "12ms" hold one. But a part of something else is not a number: not the 0 of
-#: 0x1F, nor the 1 of 1__000. (Possessive quantifiers would say so, but Python 3.11.2 has a bug in
-#: them.) NaN and infinity are numbers here, so that they are noticed.
+#: A number that is not the end of a word: "model2" and "layer-2" contain none. Anything may follow:
+#: "0.93%" and "12ms" contain one. But a part of another token is not a number, such as the 0 of
+#: 0x1F or the 1 of 1__000. (Possessive quantifiers would express that, but Python 3.11.2 has a bug
+#: in them.) NaN and infinity count as numbers here, so that they are noticed.
 _NUMBER = re.compile(
     r"(?<![\w.])(?<![^\W\d][+-])[+-]?"
     rf"(?:(?!0(?:x[0-9a-f]|o[0-7]|b[01]))(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})"
     rf"(?:e[+-]?{_DIGITS})?"
-    # Nothing that a shorter match would leave of a number.
+    # Not followed by the rest of a number, which a shorter match would leave.
     r"(?![0-9]|_+[0-9]|\.[0-9]|e[+-]?[0-9])|(?:nan|inf(?:inity)?)(?!\w))",
     re.IGNORECASE,
 )
@@ -52,7 +52,7 @@ Printed = float | tuple[float, float] | dict[str, float]
 class ProgramFailed(PartitaError, RuntimeError):
     """The program gave no value: it failed, took too long, or printed no number.
 
-    `command` is the program with its arguments, if it was known by then.
+    `command` is the program with its arguments, if known.
     """
 
     command: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class ProgramFailed(PartitaError, RuntimeError):
 
 
 class Piece(NamedTuple):
-    """A part of an argument: text as it stands, or the name of a parameter."""
+    """A part of an argument: literal text, or the name of a parameter."""
 
     text: str
     is_name: bool
@@ -75,15 +75,33 @@ class Template:
     arguments: tuple[tuple[Piece, ...], ...]
 
     def fill(self, params: Mapping[str, object]) -> list[str]:
-        """The arguments for one evaluation."""
-        return [
-            "".join(argument(params[text]) if is_name else text for text, is_name in pieces)
-            for pieces in self.arguments
-        ]
+        """The arguments for one evaluation, without those for parameters that are not active.
+
+        With {C} alone goes the option before it, so that `--C {C}` and `--C={C}` are the same.
+        """
+        filled: list[str] = []
+        for i, pieces in enumerate(self.arguments):
+            if all(text in params for text, is_name in pieces if is_name):
+                filled.append(
+                    "".join(argument(params[text]) if is_name else text for text, is_name in pieces)
+                )
+            elif len(pieces) == 1 and _is_option(self.arguments[i - 1]):
+                filled.pop()
+        return filled
 
 
-def read_template(arguments: Sequence[str], names: Collection[str]) -> Template:
-    """The template written as `arguments`, with {name} for parameters; each must be used."""
+def _is_option(pieces: tuple[Piece, ...]) -> bool:
+    """Whether an argument is an option such as --C, which a value follows."""
+    return len(pieces) == 1 and not pieces[0].is_name and pieces[0].text.startswith("-")
+
+
+def read_template(
+    arguments: Sequence[str], names: Collection[str], always: Collection[str] | None = None
+) -> Template:
+    """The template in `arguments`, with {name} for parameters; each parameter must be used.
+
+    Those of `always` are always active, all if it is not given.
+    """
     if not arguments:
         raise InvalidInput(
             "no program to run: write it last, after two dashes, such as -- ./train.sh {lr}"
@@ -92,8 +110,8 @@ def read_template(arguments: Sequence[str], names: Collection[str]) -> Template:
     used = {text for pieces in template.arguments for text, is_name in pieces if is_name}
     for name in sorted(used.difference(names)):
         raise InvalidInput(
-            f"{{{name}}}: no parameter has this name. There is {', '.join(names)}; add "
-            f"--param {name}:LOW:HIGH, or write {{{{ and }}}} for braces that are meant."
+            f"{{{name}}}: no parameter has this name. The names are {', '.join(names)}; add "
+            f"--param {name}:LOW:HIGH, or write {{{{ and }}}} for literal braces."
         )
     unused = [name for name in names if name not in used]
     if unused:
@@ -103,13 +121,20 @@ def read_template(arguments: Sequence[str], names: Collection[str]) -> Template:
             "leave the parameter out."
         )
     program = template.arguments[0]
+    if not all(
+        text in (names if always is None else always) for text, is_name in program if is_name
+    ):
+        raise InvalidInput(
+            f"{arguments[0]}: the program itself cannot depend on a parameter that is not always "
+            "there. Begin with one that is the same for all, such as env"
+        )
     if not any(is_name for _, is_name in program):
         _check_program("".join(text for text, _ in program))
     return template
 
 
 def argument(value: object) -> str:
-    """The value of a parameter as a program gets it: 0.001, 7, true, adam."""
+    """The value of a parameter as text for a program: 0.001, 7, true, adam."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return repr(value) if isinstance(value, float) else str(value)
@@ -134,7 +159,7 @@ def _pieces(text: str) -> tuple[Piece, ...]:
 def _bad_brace(text: str) -> InvalidInput:
     return InvalidInput(
         f"argument {text!r}: braces hold the name of a parameter and nothing else, such as {{lr}}. "
-        "Write {{ and }} for braces that are meant."
+        "Write {{ and }} for literal braces."
     )
 
 
@@ -146,11 +171,11 @@ def _check_program(program: str) -> None:
     if not program.strip() or path.is_dir():
         raise InvalidInput(f"{program!r}: not a program. Give its name, or its path.")
     if path.name == program:
-        here = f" For the file in this folder write ./{program}" if path.exists() else ""
+        here = f" For the file in this folder, write ./{program}" if path.exists() else ""
         raise InvalidInput(f"{program}: there is no such program on the PATH.{here}")
     if not path.exists():
         raise InvalidInput(f"{program}: there is no such program.")
-    raise InvalidInput(f"{program}: may not be run. Try chmod +x {program}")
+    raise InvalidInput(f"{program}: is not executable. Try chmod +x {program}")
 
 
 # -- running ---------------------------------------------------------------------------------------
@@ -159,16 +184,16 @@ def _check_program(program: str) -> None:
 class Program:
     """Runs a template for given parameters; calls may come from several threads.
 
-    A program is run by a supervisor, which ends what the program leaves behind; there is one for
-    each program that runs at once.
+    A program is run by a supervisor, which also ends the processes that the program leaves behind.
+    There is one supervisor for each program that runs at the same time.
 
     Parameters
     ----------
     template : Template
     timeout : float, optional
-        Seconds after which the program, and all that it started, is ended.
+        Seconds after which the program, and everything it started, is ended.
     std : bool
-        Whether the program prints the standard deviation of its value's noise behind the value.
+        Whether the program prints the standard deviation of its value's noise after the value.
     named : bool
         Whether it prints several values by name, on lines name=value.
     """
@@ -190,10 +215,10 @@ class Program:
         weakref.finalize(self, _close, self._runners)
 
     def __call__(self, **params: object) -> Printed:
-        """The last number that the program prints on stdout; `ProgramFailed` if it gives none.
+        """The last number that the program prints on stdout; `ProgramFailed` if there is none.
 
-        With `std`, the last two: the value and the standard deviation of its noise. With `named`,
-        all values by name.
+        With `std`, the last two numbers: the value and the standard deviation of its noise. With
+        `named`, all values by name.
         """
         command = self.template.fill(params)
         try:
@@ -203,7 +228,7 @@ class Program:
             raise
 
     def stop(self) -> None:
-        """End all that is running, and start nothing more."""
+        """End everything that is running, and start nothing more."""
         with self._lock:
             self._stopped = True
         _close(self._runners)
@@ -228,12 +253,12 @@ class Program:
         except CouldNotStart as error:
             reusable = True
             raise ProgramFailed(f"could not be started: {error}") from error
-        finally:  # Ctrl-C among others: nothing of ours is left behind
+        finally:  # after Ctrl-C, too, no process must be left behind
             self._give(runner, reusable)
         if self._stopped:
-            raise ProgramFailed("stopped before it was done")
+            raise ProgramFailed("stopped before it finished")
         if end is None:
-            raise ProgramFailed("ended from outside, with the process that ran it")
+            raise ProgramFailed("killed from outside, together with its supervisor")
         return end
 
     def _take(self) -> Runner:
@@ -251,7 +276,7 @@ class Program:
             return runner
 
     def _give(self, runner: Runner, reusable: bool) -> None:
-        """Keep a runner for the next program, or end it with all that it still runs."""
+        """Keep a runner for the next program, or end it and everything it still runs."""
         with self._lock:
             if reusable and not self._stopped:
                 self._idle.append(runner)
@@ -262,7 +287,7 @@ class Program:
 
 
 def _close(runners: Collection[Runner]) -> None:
-    """End runners with all that they run."""
+    """End runners and everything that they run."""
     closing = list(runners)
     for runner in closing:
         runner.close()
@@ -284,7 +309,7 @@ def _by_name(text: str) -> dict[str, float]:
 
 
 def last_number(text: str) -> float:
-    """The last number in what a program printed; `ProgramFailed` if there is none to use."""
+    """The last number in a program's output; `ProgramFailed` if there is no usable one."""
     number = _numbers(text)[-1]
     value = float(number)
     if not math.isfinite(value):
@@ -293,7 +318,7 @@ def last_number(text: str) -> float:
 
 
 def last_pair(text: str) -> tuple[float, float]:
-    """The last two numbers: a value, and the standard deviation of its noise."""
+    """The last two numbers in a program's output: a value and its standard deviation."""
     numbers = _numbers(text)
     if len(numbers) == 1:
         raise ProgramFailed(
@@ -302,17 +327,17 @@ def last_pair(text: str) -> tuple[float, float]:
         )
     value, std = map(float, numbers[-2:])
     if not math.isfinite(value):
-        raise ProgramFailed(f"the last number but one it printed, its value, is {numbers[-2]}")
+        raise ProgramFailed(f"the value, the second to last number it printed, is {numbers[-2]}")
     if not 0.0 <= std < math.inf:
         raise ProgramFailed(
-            f"the last number it printed, the standard deviation of its value, is {numbers[-1]}, "
-            "but must be a finite number of 0 or more"
+            f"the standard deviation, the last number it printed, is {numbers[-1]}, but must be "
+            "a finite number of at least 0"
         )
     return value, std
 
 
 def _numbers(text: str) -> list[str]:
-    """The numbers in what a program printed, at least one."""
+    """The numbers in a program's output, at least one."""
     numbers = _NUMBER.findall(text.replace("\N{MINUS SIGN}", "-"))
     if not numbers:
         line = _last_line(text)
@@ -321,10 +346,10 @@ def _numbers(text: str) -> list[str]:
 
 
 def _text(output: Output) -> str:
-    """What a program printed last, without colours."""
+    """The last part of a program's output, without colours."""
     text = output.content.decode("utf-8", "replace").replace("\N{MINUS SIGN}", "-")
     if output.cut and (match := _NUMBER.match(text)):
-        text = f"…{text[match.end() :]}"  # its beginning may have been thrown away
+        text = f"…{text[match.end() :]}"  # the beginning of the first word may be cut off
     return _COLOURS.sub("", text)
 
 

@@ -21,35 +21,38 @@ NAME = "reproduce"
 
 
 def add_parser(commands: Any) -> None:
-    """Add the command to those of a parser, as `add_subparsers` returned them."""
+    """Add the command to `commands`, which `add_subparsers` returned."""
     parser = commands.add_parser(
         NAME,
-        help="the table and figures of the paper",
+        help="reproduce the table and figures of the paper",
         description="Run the experiments of Janz, Burt & González (2020) and write Table 1, "
-        "figure 1 and figure 2. Finished runs are kept: the same command goes on where it stopped.",
+        "figure 1 and figure 2. Finished runs are kept: the same command continues where it "
+        "stopped.",
     )
     parser.add_argument("experiment", help="table1, figure1, figure2 or all")
-    parser.add_argument("--runs", type=int, metavar="N", help="runs of each (12; --quick: 5)")
-    parser.add_argument("--horizon", type=int, metavar="T", help="evaluations a run (10000)")
-    parser.add_argument("--dims", type=int, nargs="+", metavar="D", help="of table 1 (1 2 3)")
+    parser.add_argument("--runs", type=int, metavar="N", help="runs per setting (12; --quick: 5)")
+    parser.add_argument("--horizon", type=int, metavar="T", help="evaluations per run (10000)")
+    parser.add_argument(
+        "--dims", type=int, nargs="+", metavar="D", help="dimensions of table 1 (1 2 3)"
+    )
     parser.add_argument(
         "--policies",
         nargs="+",
         metavar="NAME",
-        help="of igp-ucb, pi-gp-ucb-paper, pi-gp-ucb, uniform (the first three)",
+        help="some of igp-ucb, pi-gp-ucb-paper, pi-gp-ucb, uniform (default: the first three)",
     )
     add_running_options(parser, "results")
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="all within two minutes: 5 runs, and IGP-UCB in three dimensions for 1,000 steps only",
+        help="done within two minutes: 5 runs, and IGP-UCB in 3-D for 1,000 evaluations only",
     )
     parser.set_defaults(run=run)
 
 
 @guarded
 def run(options: argparse.Namespace) -> int:
-    """Make the runs, and write the tables and figures."""
+    """Make the runs, and write the table and figures."""
     from partita._optional import require
     from partita.experiments import paper, run_many
     from partita.experiments.folder import Folder
@@ -79,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
         folder.tidy()
         sys.stderr.write(
             f"partita: stopped. {kept} of {len(wanted)} runs are kept in {folder.path}; the same "
-            "command goes on from there.\n"
+            "command continues from there.\n"
         )
         return INTERRUPTED
     except BaseException:
@@ -89,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _read(options: argparse.Namespace) -> tuple[list[str], Plan]:
-    """Experiments and how they are made, or an error."""
+    """The names of the experiments, and their plan, from checked options."""
     from partita.experiments import paper
 
     choices = (*paper.EXPERIMENTS, "all")
@@ -114,7 +117,7 @@ def _read(options: argparse.Namespace) -> tuple[list[str], Plan]:
 
 
 def _write(experiment: str, plan: Plan, traces: dict[Task, Trace], folder: Folder) -> None:
-    """Make the table or figure of finished runs, and say where it is."""
+    """Write the table or figure of finished runs, and print its path."""
     from partita.experiments import figures, paper, table
 
     if experiment == "table1":

@@ -1,4 +1,4 @@
-"""What the commands share: exit codes, errors as one line, options of several commands."""
+"""Shared by the commands: exit codes, errors as one line, common options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from partita.errors import InvalidInput, PartitaError
 if TYPE_CHECKING:
     from partita.study.study import Study
 
-#: Exit codes: no answer, bad input, and what shells use for Ctrl-C.
+#: Exit codes: no result, bad input, and the one that shells use for Ctrl-C.
 FAILED, REFUSED, INTERRUPTED = 1, 2, 130
 
 Command = Callable[[argparse.Namespace], int]
@@ -29,14 +29,14 @@ def guarded(
     stopped: str = "stopped before anything was run.",
     broken: int = REFUSED,
 ) -> Command:
-    """A command whose errors are one line on stderr.
+    """Wrap a command so that its errors become one line on stderr.
 
     Parameters
     ----------
     command
         Returns its exit code.
     stopped
-        What to say after Ctrl-C.
+        The message after Ctrl-C.
     broken
         The exit code after an error of the operating system.
     """
@@ -50,7 +50,7 @@ def guarded(
         except PartitaError as error:
             return say(" ".join(str(error).split()), REFUSED)
         except BrokenPipeError:
-            # Whoever read our output has gone, and nobody is left to tell.
+            # The reader of our output is gone, so no message can be shown.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return FAILED
         except OSError as error:
@@ -67,7 +67,7 @@ def say(message: str, code: int = 0) -> int:
 
 
 def finite(value: Any) -> Any:
-    """The same value, with None for NaN and infinities, which JSON does not have."""
+    """The value with None instead of NaN and infinities, which JSON does not have."""
     if isinstance(value, dict):
         return {name: finite(part) for name, part in value.items()}
     if isinstance(value, list):
@@ -79,9 +79,9 @@ def finite(value: Any) -> Any:
 
 
 def add_study_command(commands: Any, name: str, text: str, run: Command) -> argparse.ArgumentParser:
-    """Add a command that works on the file of a study; its parser."""
+    """Add a command that works on the file of a study, and return its parser."""
     parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
-    parser.add_argument("file", metavar="FILE", help="of the study, such as tune.db")
+    parser.add_argument("file", metavar="FILE", help="file of the study, such as tune.db")
     parser.set_defaults(run=run)
     return parser
 
@@ -97,8 +97,10 @@ def opened(options: argparse.Namespace) -> Study:
 
 
 def add_running_options(parser: argparse.ArgumentParser, out: str) -> None:
-    """Add the options of commands that make runs: how, and the folder they are kept in."""
-    parser.add_argument("--jobs", type=int, metavar="N", help="runs at once (one a core)")
+    """Add the options of commands that make runs: where they run, and where they are kept."""
+    parser.add_argument(
+        "--jobs", type=int, metavar="N", help="runs at the same time (one per core)"
+    )
     parser.add_argument(
         "--backend",
         default="loky",
@@ -110,17 +112,46 @@ def add_running_options(parser: argparse.ArgumentParser, out: str) -> None:
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say who plays, and what is known of the function."""
+    """Add the options for the policy, and for what is known of the function."""
     add = parser.add_argument
     add("--policy", metavar="NAME", help="one of `partita policies` instead of the calibrated one")
-    add("--norm-bound", type=float, metavar="B", help="with the next two: proven bounds")
-    add("--noise", type=float, metavar="L", help="noise is L-sub-Gaussian: its deviation, or more")
+    add(
+        "--norm-bound",
+        type=float,
+        metavar="B",
+        help="bound on the norm; with the next two options, bounds are proven",
+    )
+    add(
+        "--noise",
+        type=float,
+        metavar="L",
+        help="noise is L-sub-Gaussian: L is at least its standard deviation",
+    )
     add("--kernel", metavar="NU:LENGTHSCALE", help="a Matérn kernel, such as 1.5:0.2")
-    add("--delta", type=float, default=0.1, metavar="P", help="chance that a bound fails (0.1)")
+    add(
+        "--delta", type=float, default=0.1, metavar="P", help="probability that a bound fails (0.1)"
+    )
+
+
+def add_seed_option(parser: argparse.ArgumentParser, same: str) -> None:
+    """Add --seed; `same` is what the same seed and values give."""
+    text = f"same seed and values, same {same} (0); random draws one and says which"
+    parser.add_argument("--seed", default="0", metavar="N", help=text)
+
+
+def read_seed(text: str) -> int | None:
+    """The seed of --seed; None for one that is to be drawn."""
+    if text == "random":
+        return None
+    if not text.isascii() or not text.isdigit():
+        raise InvalidInput(
+            f"--seed {text}: give a whole number of at least 0, or random to have one drawn."
+        )
+    return int(text)
 
 
 def read_model(options: argparse.Namespace) -> dict[str, Any]:
-    """What the options say of the policy and the function, by the names that Python has for it."""
+    """The options for the policy and the function, as keywords of the Python interface."""
     from partita.model.kernels import Matern
     from partita.model.noise import SubGaussian
 
@@ -143,7 +174,7 @@ def read_model(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def read_plot(text: str | None) -> Path | None:
-    """The file of --plot, refused now if it could not be written at the end of a long run."""
+    """The file of --plot, checked now, since a long run comes before it is written."""
     if text is None:
         return None
     from partita._optional import require

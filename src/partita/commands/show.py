@@ -1,4 +1,4 @@
-"""`partita show`: what a study knows."""
+"""`partita show`: show the state of a study."""
 
 from __future__ import annotations
 
@@ -13,24 +13,31 @@ from partita.errors import InvalidInput
 
 from .shared import add_study_command, guarded, opened, read_plot, say
 
-#: Cells, and steps of progress, that the text has: the JSON has more.
+#: The numbers of cells, and of lines of progress, in the text; the JSON has more.
 CELLS, STEPS = 5, 8
 
 
 def add_parser(commands: Any) -> None:
-    """Add the command to those of a parser, as `add_subparsers` returned them."""
-    text = "what a study knows: the answer, progress, cells"
+    """Add the command to `commands`, which `add_subparsers` returned."""
+    text = "show the state of a study: the recommended point, progress, cells"
     parser = add_study_command(commands, "show", text, run)
-    parser.add_argument("--json", action="store_true", help="as one JSON object")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--plot", metavar="IMAGE", help="draw it into a .png, .svg or .pdf file")
+    parser.add_argument(
+        "--kind",
+        choices=("run", "importance", "slices", "pairs", "timeline"),
+        help="what to draw (run)",
+    )
 
 
 @guarded
 def run(options: argparse.Namespace) -> int:
-    """Print what is known, and draw it."""
-    from .summary import as_result, summary
+    """Print the state of a study, and draw it."""
+    from .summary import summary
 
     plot = read_plot(options.plot)
+    if options.kind is not None and plot is None:
+        raise InvalidInput(f"--kind {options.kind}: it says what --plot draws. Give --plot as well")
     with opened(options) as study:
         shown = summary(study)
         text = json.dumps(shown, indent=2, ensure_ascii=False) + "\n"
@@ -38,31 +45,31 @@ def run(options: argparse.Namespace) -> int:
         sys.stdout.flush()
         if plot is not None:
             if not shown["evaluations"]:
-                raise InvalidInput("--plot: nothing has been told yet, so there is nothing to draw")
-            as_result(study).plot(plot)
-            say(f"drawn in {plot}")
+                raise InvalidInput("--plot: there are no values yet, so there is nothing to draw")
+            study.plot(plot, options.kind or "run")
+            say(f"figure written to {plot}")
     return 0
 
 
 def _as_text(shown: dict[str, Any]) -> str:
-    """The summary for a reader."""
+    """The summary as text for users."""
     states = [f"{shown['evaluations']:,} evaluations"]
-    states += [f"{shown[k]:,} {k}" for k in ("pending", "failed", "expired") if shown[k]]
+    states += [f"{shown[k]:,} {k}" for k in ("pending", "failed", "pruned", "expired") if shown[k]]
     lines = [
-        f"{shown['study']}: {shown['direction']}, {shown['policy']}",
+        f"{shown['study']}: {shown['direction']}, {shown['policy']}, seed {shown['seed']}",
         ", ".join(states),
         *_noise(shown),
-        "",
-        *(f"  {line}" for line in shown["space"]),
     ]
+    space = ["", *(f"  {line}" for line in shown["space"])]
     if shown["params"] is None:
-        return "\n".join([*lines, "", "nothing has been told yet", ""])
+        return "\n".join([*lines, *space, "", "no values yet", ""])
     lines += ["", "recommended", f"  {_params(shown)}", f"  value {_value(shown)}"]
     for name, known in (shown["constraints"] or {}).items():
         lines.append(f"  {name} {_constraint(known)}")
     if shown["certificate"] is not None:
-        lines.append(f"  certificate {shown['certificate']:.4g}: nowhere is it better by more")
-    lines += ["", "best candidates (posterior mean, bounds, evaluations)"]
+        lines.append(f"  certificate {shown['certificate']:.4g}: no other point is better by more")
+    lines += space
+    lines += ["", "candidates, the one recommended first (mean, bounds, evaluations)"]
     lines += [f"  {_value(row)}, {row['evaluations']} ×: {_params(row)}" for row in shown["best"]]
     lines += ["", "progress (evaluations, value at the best point, certificate)"]
     for row in shown["progress"][-STEPS:]:
@@ -70,7 +77,7 @@ def _as_text(shown: dict[str, Any]) -> str:
         note = "" if bound is None or not math.isfinite(bound) else f", certificate {bound:.4g}"
         lines.append(f"  {row['evaluations']:>9,}  {_value(row)}{note}")
     if shown["cells"]:
-        lines += ["", "most played cells of the unit cube (corners, evaluations)"]
+        lines += ["", "cells of the unit cube with most evaluations (corners, evaluations)"]
     for cell in shown["cells"][:CELLS]:
         low, high = (", ".join(f"{v:.4g}" for v in cell[k]) for k in ("lower", "upper"))
         lines.append(f"  [{low}] to [{high}], {cell['evaluations']:,}")
@@ -78,13 +85,13 @@ def _as_text(shown: dict[str, Any]) -> str:
 
 
 def _noise(shown: dict[str, Any]) -> list[str]:
-    """Of how many values the noise is known, in a line; none if of none."""
+    """A line with the number of values whose noise is known, if there are any."""
     known = shown["known_noise"]
     if known is None:
         return []
     least, greatest = known["least"], known["greatest"]
     size = f"{least:.4g}" if least == greatest else f"{least:.4g} to {greatest:.4g}"
-    return [f"noise known of {known['values']:,} of them: standard deviation {size}"]
+    return [f"noise known for {known['values']:,} of them: standard deviation {size}"]
 
 
 def _constraint(known: dict[str, Any]) -> str:
@@ -96,7 +103,7 @@ def _constraint(known: dict[str, Any]) -> str:
 
 
 def _params(row: dict[str, Any]) -> str:
-    """Parameters on one line, whatever a choice holds."""
+    """Parameters on one line, even if a choice contains line breaks."""
     return printable(params_text(row["params"]))
 
 

@@ -1,55 +1,61 @@
-"""What is known of a study: the answer, the best candidates, progress, pending trials, cells."""
+"""A summary of a study: recommended point, best candidates, progress, pending trials, cells."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from partita.optimize.result import Checkpoint, History, Result, answer
+from partita.optimize.optimizer import SAME_POINT
 from partita.policies import optional
-from partita.study.events import BEGINNINGS, Kind
+from partita.study.events import Kind
+from partita.study.looking import checkpoints
 
 from .named import constraints_json
 from .shared import finite
 
 if TYPE_CHECKING:
+    from partita.optimize.trial import Suggestion
     from partita.study.study import Study
 
-#: Candidates that are listed, and how many are considered: those with the best averages.
+#: The number of candidates listed, and the number considered: those with the best averages.
 SHOWN, CONSIDERED = 5, 500
-#: Pending trials that are listed, and cells, the latest and the most played.
+#: The numbers of latest pending trials, and of cells with the most evaluations, that are listed.
 LISTED = 20
 
 
 def summary(study: Study) -> dict[str, Any]:
-    """All that is known, as JSON has it; None for what is not known."""
+    """The whole summary as JSON data; None for unknown values."""
     told, expired = study.n_told, len(study.expired)
     parts: dict[str, Any] = {
         "study": str(study.path),
         "direction": study.direction,
         "policy": type(study.policy).__name__,
         "guarantee": study.guarantee,
+        "seed": study.seed,
         "space": study.space.describe().splitlines(),
         "evaluations": told,
         "pending": study.n_pending,
         "failed": study.n_failed - expired,
+        "pruned": study.n_pruned,
         "expired": expired,
         "known_noise": _known_noise(study),
     }
     parts |= dict.fromkeys(("params", "value", "lower", "upper", "certificate", "constraints"))
+    parts["best"] = []
     if told:
         best = study.recommend()
         parts |= {"params": _plain(best.params), "value": best.mean}
         parts |= {"lower": best.lower, "upper": best.upper, "certificate": study.certificate()}
         parts["constraints"] = constraints_json(study.constraints_at(best.params))
-    parts["best"] = _best_candidates(study) if told else []
+        parts["best"] = _best_candidates(study, best)
     parts["progress"] = [
         {"evaluations": c.evaluations, "value": c.mean, "lower": c.lower, "upper": c.upper}
         | {"certificate": c.certificate}
-        for c in _checkpoints(study)
+        for c in checkpoints(study)
     ]
     parts["waiting"] = _waiting(study)
     parts["cells"] = _cells(study)
@@ -57,7 +63,7 @@ def summary(study: Study) -> dict[str, Any]:
 
 
 def _known_noise(study: Study) -> dict[str, Any] | None:
-    """Of how many values the noise is known, and its least and greatest standard deviation."""
+    """The number of values with known noise, and their smallest and largest standard deviation."""
     stds = study.trials.finished.stds
     known = stds[~np.isnan(stds)]
     if not len(known):
@@ -65,32 +71,11 @@ def _known_noise(study: Study) -> dict[str, Any] | None:
     return {"values": len(known), "least": float(known.min()), "greatest": float(known.max())}
 
 
-def as_result(study: Study) -> Result:
-    """The study as the result of a run, to be drawn."""
-    best, notes = study.recommend(), _checkpoints(study)
-    return Result(
-        **answer(best, study.space),
-        certificate=notes[-1].certificate,
-        guarantee=study.guarantee,
-        constraints=study.constraints_at(best.params),
-        success=True,
-        status=0,
-        message=f"The study {study.path}.",
-        nfev=study.n_told,
-        nfail=study.n_failed,
-        nit=study.n_told,
-        errors=[],
-        seconds=notes[-1].seconds,
-        history=History(study.trials.finished, notes),
-        direction=study.direction,
-        optimizer=study,
-    )
+def _best_candidates(study: Study, answer: Suggestion) -> list[dict[str, Any]]:
+    """The answer, then other evaluated parameters with the best means less one deviation.
 
-
-def _best_candidates(study: Study) -> list[dict[str, Any]]:
-    """Evaluated parameters with the best posterior means, best first.
-
-    With constraints, those whose values met them.
+    Where the policy has no posterior, those with the best averages. With constraints, those whose
+    values met them.
     """
     done = study.trials.finished
     met = study.constraints.met(done.measured)
@@ -100,34 +85,34 @@ def _best_candidates(study: Study) -> list[dict[str, Any]]:
     sign = -1.0 if study.direction == "minimize" else 1.0
     units, which, counts = np.unique(told, axis=0, return_inverse=True, return_counts=True)
     averages = np.bincount(which.ravel(), weights=values) / counts
-    order = np.argsort(-sign * averages, kind="stable")[:CONSIDERED]
+    first = study.space.encode(answer.params)
+    own = np.asarray(np.abs(units - first).max(axis=1) <= SAME_POINT)
+    rows = [_candidate(answer.params, answer[2:], int(counts[own].sum()))]
+    order = np.argsort(-sign * averages, kind="stable")
+    order = order[~own[order]][:CONSIDERED]
     params = [study.space.decode(units[i]) for i in order]
     means = averages[order]
     lower = upper = np.full(len(order), math.nan)
-    if optional.has_posterior(study.policy):
-        prediction = study.predict(params if study.space.named else np.array(params))
-        means, lower, upper = prediction.mean, prediction.lower, prediction.upper
-    return [
-        {
-            "params": _plain(params[i]),
-            "value": float(means[i]),
-            "lower": float(lower[i]),
-            "upper": float(upper[i]),
-            "evaluations": int(counts[order[i]]),
-        }
-        for i in np.argsort(-sign * means, kind="stable")[:SHOWN]
-    ]
+    worth = sign * means
+    if len(order) and optional.has_posterior(study.policy):
+        known = study.predict(params if study.space.named else np.array(params))
+        means, lower, upper = known.mean, known.lower, known.upper
+        worth = sign * means - known.std
+    for i in np.argsort(-worth, kind="stable")[: SHOWN - 1]:
+        bounds = (float(means[i]), float(lower[i]), float(upper[i]))
+        rows.append(_candidate(params[i], bounds, int(counts[order[i]])))
+    return rows
 
 
-def _checkpoints(study: Study) -> list[Checkpoint]:
-    """What was known at some numbers of values, and what is known now."""
-    start = min(study.times(BEGINNINGS).values(), default=0.0)
-    notes = [note._replace(seconds=note.seconds - start) for note in study.notes()]
-    told = study.n_told
-    if told and (not notes or notes[-1].evaluations < told):
-        best, now = study.recommend(), time.time() - start
-        notes.append(Checkpoint(told, now, best.mean, best.lower, best.upper, study.certificate()))
-    return notes
+def _candidate(params: Any, known: Sequence[float], evaluations: int) -> dict[str, Any]:
+    value, lower, upper = known
+    return {
+        "params": _plain(params),
+        "value": value,
+        "lower": lower,
+        "upper": upper,
+        "evaluations": evaluations,
+    }
 
 
 def _waiting(study: Study) -> list[dict[str, Any]]:
@@ -148,7 +133,7 @@ def _waiting(study: Study) -> list[dict[str, Any]]:
 
 
 def _cells(study: Study) -> list[dict[str, Any]]:
-    """The most played cells of the cover in the unit cube, if the policy has one."""
+    """The cells of the policy's cover with the most evaluations, if it has a cover."""
     played = sorted(optional.cells(study.policy), key=lambda cell: -cell.count)[:LISTED]
     return [
         {

@@ -1,15 +1,16 @@
-"""A process that runs programs for Partita, one at a time, and ends all that each of them started.
+"""A process that runs programs for Partita, one at a time, and ends everything they started.
 
-`processes.Supervisor` starts this file by itself, with the standard library alone. Why a process:
+`processes.Supervisor` runs this file on its own, with the standard library only. Reasons for a
+separate process:
 
-- On Linux it is a *subreaper*: what a program started and left behind becomes its child, whatever
-  session or group that is in. So when the program has ended, what is left is found and ended too.
-- Its input ends when Partita does, even by SIGKILL: then it ends all that runs, and itself.
-- It keeps the end of what a program prints, and throws the rest away.
+- On Linux it is a *subreaper*: processes that a program leaves behind become its children, in
+  whatever session or group they are. So after the program has ended, they are found and ended too.
+- Its input ends when Partita does, even by SIGKILL: then it ends everything, and itself.
+- It keeps the last part of a program's output, and discards the rest.
 
 A request is a line of JSON: {"command": [...], "timeout": seconds or null}. So is the answer:
 {"code", "late", "left", "out", "err", "cut"}, or {"error"} for a program that could not be started.
-Output is text of one character a byte.
+Output is text with one character per byte.
 """
 
 from __future__ import annotations
@@ -26,22 +27,23 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-#: Bytes kept of the end of what a program prints, of stdout and of stderr.
+#: The number of last bytes that are kept of stdout, and of stderr.
 TAIL = 65_536
 #: Seconds between asking a program to end (SIGTERM) and ending it (SIGKILL).
 GRACE = 1.0
-#: Seconds for which what is left is killed again and again, before it is given up.
+#: Seconds during which remaining processes are killed repeatedly, before giving up.
 PATIENCE = 5.0
 #: Seconds between two of these attempts.
 PAUSE = 0.02
-#: Bytes read at once, and read at most once a program has ended: a helper may print for ever.
+#: Bytes read at once, and the most that is read after a program has ended: a helper process may
+#: print forever.
 CHUNK, LAST = 65_536, 1 << 24
 
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 class Tail:
-    """The end of what is written into a pipe."""
+    """The last part of what is written into a pipe."""
 
     def __init__(self) -> None:
         self.reader, self.writer = os.pipe()
@@ -51,7 +53,7 @@ class Tail:
         self.frozen = False
 
     def read(self) -> bool | None:
-        """Take in what there is: True, or False at the end, or None if there is nothing yet."""
+        """Read what is available: True if anything, False at the end, None if nothing yet."""
         try:
             chunk = os.read(self.reader, CHUNK)
         except BlockingIOError:
@@ -64,14 +66,14 @@ class Tail:
         return bool(chunk)
 
     def freeze(self) -> None:
-        """Take in what was written so far, and leave out what comes."""
+        """Read what was written so far, and ignore what comes later."""
         most = self.size + LAST
         while self.size < most and self.read():
             pass
         self.frozen = True
 
     def text(self) -> str:
-        """What is kept, a character a byte."""
+        """The text that was kept, with one character per byte."""
         return self.kept[-TAIL:].decode("latin-1")
 
 
@@ -82,7 +84,7 @@ class Supervisor:
         self._closing = False
         self._input = b""
         self._program = 0
-        #: How the program ended, by its number.
+        #: How each process ended, by its number.
         self._ends: dict[int, int] = {}
         #: Whether everything that a program leaves behind becomes a child of this process.
         self._adopts = _adopt()
@@ -91,12 +93,12 @@ class Supervisor:
         self._poll.register(self._woken, select.POLLIN)
         self._poll.register(0, select.POLLIN)
         with contextlib.suppress(AttributeError, OSError):
-            # Should a process that Partita forked hold our input open.
+            # In case a process that Partita forked holds our input open.
             self._poll.register(os.pidfd_open(os.getppid()), select.POLLIN)
         self._tails: dict[int, Tail] = {}
 
     def serve(self) -> None:
-        """Run programs for as long as there is somebody to ask."""
+        """Run programs until the input ends."""
         while (request := self._request()) is not None:
             answer = self._run(request["command"], request["timeout"])
             content = json.dumps(answer).encode("ascii") + b"\n"
@@ -104,7 +106,7 @@ class Supervisor:
                 while content:
                     content = content[os.write(1, content) :]
             if answer.get("left"):
-                break  # what cannot be ended must not be taken for the next program's
+                break  # processes that cannot be ended must not count as the next program's
 
     def _request(self) -> dict[str, Any] | None:
         while b"\n" not in self._input:
@@ -135,7 +137,7 @@ class Supervisor:
         self._pump(end, lambda: self._closing or self._ended())
         in_time = self._ended()
         late = not in_time and not self._closing
-        if in_time:  # else it may print its last words when it is asked to end
+        if in_time:  # else it may still print something when it is asked to end
             for tail in (out, err):
                 tail.freeze()
         left = not self._end_all()
@@ -152,7 +154,7 @@ class Supervisor:
         }
 
     def _end_all(self) -> bool:
-        """End what is left of a program: ask first, then insist; whether all of it is gone."""
+        """End what is left of a program, by SIGTERM, then SIGKILL; return whether all is gone."""
         if self._all_gone():
             return True
         self._signal(signal.SIGTERM)
@@ -179,7 +181,7 @@ class Supervisor:
         return self._program in self._ends
 
     def _all_gone(self) -> bool:
-        """Whether nothing is left of the program, as far as can be seen."""
+        """Whether no process of the program is visible any more."""
         if self._reap():
             return False
         if self._adopts:
@@ -191,7 +193,7 @@ class Supervisor:
         return False
 
     def _reap(self) -> bool:
-        """Collect the children that have ended; whether others run."""
+        """Collect the children that have ended; return whether others are running."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -205,7 +207,7 @@ class Supervisor:
     # -- waiting ----------------------------------------------------------------------------------
 
     def _pump(self, end: float, done: Callable[[], bool]) -> None:
-        """Read what comes until `done`, or the time `end`."""
+        """Read output until `done`, or the time `end`."""
         while not done():
             rest = end - time.monotonic()
             if rest <= 0:
@@ -230,9 +232,9 @@ class Supervisor:
 
 
 def _wake_on_signals() -> int:
-    """Note the end of children, and outlive signals meant for Partita; a file to wait on.
+    """Handle SIGCHLD, and signals meant for Partita; return a file descriptor to wait on.
 
-    Handlers, not "ignore", which programs would inherit.
+    The signals have handlers and are not ignored, since programs would inherit that.
     """
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
@@ -246,7 +248,7 @@ def _wake_on_signals() -> int:
 
 
 def _adopt() -> bool:
-    """Become the parent of whatever a descendant leaves behind; whether the system can do that."""
+    """Become a subreaper; return whether the system supports that."""
     if sys.platform == "linux":
         with contextlib.suppress(ImportError, OSError, AttributeError):
             import ctypes
@@ -256,19 +258,19 @@ def _adopt() -> bool:
 
 
 def _spawn(command: list[str], out: int, err: int) -> int:
-    """Start a program in a session of its own; its number. OSError if it cannot be started."""
+    """Start a program in its own session; return its process number, or raise OSError."""
     settings: dict[str, Any] = {
         "file_actions": [
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_DUP2, out, 1),
             (os.POSIX_SPAWN_DUP2, err, 2),
         ],
-        "setsigdef": [signal.SIGPIPE, signal.SIGXFSZ],  # which Python ignores
+        "setsigdef": [signal.SIGPIPE, signal.SIGXFSZ],  # these are ignored by Python
     }
     path = _find(command[0])
     try:
         return os.posix_spawn(path, command, os.environ, setsid=True, **settings)
-    except NotImplementedError:  # a group at least
+    except NotImplementedError:  # no sessions here: use a process group
         return os.posix_spawn(path, command, os.environ, setpgroup=0, **settings)
 
 
@@ -309,7 +311,7 @@ def descendants(root: int) -> list[Row]:
 
 
 def processes() -> Iterator[Row]:
-    """All processes that can be seen."""
+    """All visible processes."""
     try:
         numbers = [name for name in os.listdir("/proc") if name.isdecimal()]
     except OSError:
@@ -335,6 +337,6 @@ def _listed() -> Iterator[Row]:
 
 if __name__ == "__main__":
     own = os.path.basename(sys.argv[0])
-    if own.isdecimal():  # the file it was read from, open under this number: not for programs
+    if own.isdecimal():  # the descriptor of this file, which programs must not inherit
         os.close(int(own))
     Supervisor().serve()

@@ -1,4 +1,4 @@
-"""`partita tell`: the value of a trial."""
+"""`partita tell`: report the value of a trial."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .shared import add_study_command, guarded, opened
 
 
 def add_parser(commands: Any) -> None:
-    """Add the command to those of a parser, as `add_subparsers` returned them."""
-    parser = add_study_command(commands, "tell", "the value of a trial", run)
+    """Add the command to `commands`, which `add_subparsers` returned."""
+    parser = add_study_command(commands, "tell", "report the value of a trial", run)
     parser.usage = "partita tell [-h] FILE NUMBER VALUE [--std S]"
     parser.add_argument(
-        "number", type=int, metavar="NUMBER", help="of the trial, as ask printed it"
+        "number", type=int, metavar="NUMBER", help="number of the trial, as printed by ask"
     )
-    # What remains: numbers such as -1e-5 look like options to argparse.
+    # argparse.REMAINDER, since numbers such as -1e-5 look like options to argparse.
     parser.add_argument(
         "value",
         nargs=argparse.REMAINDER,
@@ -33,7 +33,7 @@ def add_parser(commands: Any) -> None:
 
 @guarded
 def run(options: argparse.Namespace) -> int:
-    """Tell the study a value, and its noise if that is known."""
+    """Report a value, and its noise if known, to the study."""
     words, std = _split(options.value, options.std)
     value: float | dict[str, float] | None = read_values(words)
     try:
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     except ValueError:
         given = shlex.join(options.value) or "nothing"
         raise InvalidInput(
-            f"tell {options.number}: {given} was given, give one number, and --std S behind it if "
+            f"tell {options.number}: {given} was given; give one number, followed by --std S if "
             "its noise is known; with constraints, name=value for each"
         ) from None
     with opened(options) as study:
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _split(words: list[str], std: str | None) -> tuple[list[str], str | None]:
-    """What stands behind the number of the trial, and the word of --std, wherever it stands."""
+    """The words after the trial's number without --std, and the argument of --std if any."""
     rest: list[str] = []
     left = iter(words)
     for word in left:
@@ -72,4 +72,4 @@ def _std(text: str) -> float:
         return float(text)
     except ValueError:
         given = text or "nothing"
-        raise InvalidInput(f"--std: {given} was given, give one number of 0 or more") from None
+        raise InvalidInput(f"--std: {given} was given; give one number of at least 0") from None

@@ -1,4 +1,4 @@
-"""`partita theory`: tables and a figure of what is proven."""
+"""`partita theory`: tables and a figure of proven bounds."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from partita.errors import InvalidInput
 from .shared import guarded
 
 NAME = "theory"
-#: Where the figure goes if nobody says.
+#: The default file of the figure, without its suffix.
 _OUT = "theory"
-#: A value that no proof covers.
+#: Printed for a value that no proof covers.
 _UNPROVEN = "–"
 
 
 def add_parser(commands: Any) -> None:
-    """Add the command to those of a parser, as `add_subparsers` returned them."""
+    """Add the command to `commands`, which `add_subparsers` returned."""
     parser = commands.add_parser(
         NAME,
         help="exponents of regret and information gain",
-        description="What is proven of the regret and the information gain for Matérn kernels.",
+        description="Proven bounds on regret and information gain for Matérn kernels.",
     )
     parser.set_defaults(run=run)
     parts = parser.add_subparsers(dest="part", required=True, metavar="WHAT")
@@ -44,7 +44,7 @@ def add_parser(commands: Any) -> None:
         help="smoothnesses, such as 1.5, 3/2 or inf (1/2 3/2 5/2)",
     )
     table.add_argument("--exact", action="store_true", help="fractions instead of decimals")
-    plot = parts.add_parser("plot", help="exponent against smoothness, a panel a dimension")
+    plot = parts.add_parser("plot", help="exponent against smoothness, one panel per dimension")
     plot.add_argument(
         "--dims", type=int, nargs="+", default=[1, 2, 3], metavar="D", help="dimensions (1 2 3)"
     )
@@ -53,7 +53,7 @@ def add_parser(commands: Any) -> None:
         "--out",
         default=_OUT,
         metavar="FILE",
-        help=f"a .png or .svg file; without an ending, both ({_OUT})",
+        help=f"a .png or .svg file; without a suffix, both ({_OUT})",
     )
 
 
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def listing() -> str:
-    """Every exponent, a table a kind."""
+    """Every exponent, one table per kind."""
     from partita.theory.registry import KINDS, get, names
 
     head = ["name", "what", "exponent e", "assumes", "source"]
@@ -90,7 +90,7 @@ def listing() -> str:
 
 
 def table(dims: Sequence[int], nus: Sequence[str], exact: bool = False) -> str:
-    """Exponents for each dimension and smoothness, a table a kind."""
+    """Exponents for each dimension and smoothness, one table per kind."""
     from partita.theory.exponents import as_dim
     from partita.theory.registry import KINDS, get, names
 
@@ -144,7 +144,7 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _plot(options: argparse.Namespace) -> str:
-    """Draw the figure and write its files; a line that says where they are."""
+    """Draw the figure, write its files, and return a line with their paths."""
     path = Path(options.out)
     kinds = [path.suffix[1:].lower()] if path.suffix else ["png", "svg"]
     if not path.name or kinds[0] not in {"png", "svg"}:

@@ -21,7 +21,7 @@ from .trace import Trace
 POLICIES = ("igp-ucb", "pi-gp-ucb-paper", "pi-gp-ucb", "pi-gp-ts", "uniform")
 PROBLEMS = (SYNTHETIC,)
 HORIZON, RUNS = 1_000, 5
-#: Arms a side of the grid by dimension; beyond, as many as make at most 4,096 arms.
+#: Arms per side of the grid by dimension; beyond, as many as make at most 4,096 arms.
 SIDES = {1: 30, 2: 30, 3: 16, 4: 8, 5: 5, 6: 4}
 #: Half-widths of the noise: of synthetic functions and of those scaled to [−1, 1]; and the guess
 #: at the norm of the latter. Janz et al. 2020, "Empirical validation".
@@ -48,7 +48,7 @@ class Plan:
             raise InvalidInput("--policies, --problems: give at least one.")
 
     def groups(self) -> Groups:
-        """Runs of each problem and policy that can play it."""
+        """Runs of each problem with each policy that supports its domain."""
         return {
             (problem, policy): [Task(policy, problem, self.horizon, s) for s in range(self.runs)]
             for problem in self.problems
@@ -58,7 +58,7 @@ class Plan:
 
 
 def plays(policy: PolicySpec, problem: ProblemSpec) -> bool:
-    """Whether a policy plays a problem's domain."""
+    """Whether a policy supports a problem's domain."""
     return not problem.continuous or "box" in policy.method.domains
 
 
@@ -70,7 +70,7 @@ def read_problem(
     norm_bound: float | None = None,
     continuous: bool = False,
 ) -> ProblemSpec:
-    """A problem by its name, with a dimension if need be: "synthetic-3d", "branin", "ackley-5d"."""
+    """A problem by its name, optionally with a dimension: "synthetic-3d", "branin", "ackley-5d"."""
     parts = re.fullmatch(r"(.+?)-(\d+)d", text)
     name = text if parts is None else parts[1]
     given = None if parts is None else int(parts[2])
@@ -81,15 +81,15 @@ def read_problem(
         norm_bound = NORM_BOUND if norm_bound is None else norm_bound
     else:
         raise InvalidInput(
-            f"problem {text!r} is unknown: give {SYNTHETIC} or one of {', '.join(names())}, with a "
-            "dimension such as -3d if need be."
+            f"problem {text!r} is unknown: give {SYNTHETIC} or one of {', '.join(names())}, "
+            "optionally with a dimension, such as -3d."
         )
     if noise is None:
         noise = SYNTHETIC_NOISE if name == SYNTHETIC else NOISE
     if side is None:
         side = SIDES.get(dim, 2)
     if side < 2:
-        raise InvalidInput(f"--side {side}: give at least 2 arms a side.")
+        raise InvalidInput(f"--side {side}: give at least 2 arms per side.")
     return ProblemSpec(name, dim, side, noise, norm_bound, continuous=continuous)
 
 
@@ -109,11 +109,11 @@ def label(policy: PolicySpec) -> str:
 
 def render(plan: Plan, traces: Mapping[tuple[ProblemSpec, PolicySpec], Sequence[Trace]]) -> str:
     """The table in Markdown, a line a problem and policy."""
-    rows = [["problem", "policy", "regret", "best point’s regret", "time a step"]]
+    rows = [["problem", "policy", "regret", "best point’s regret", "time per evaluation"]]
     for problem in plan.problems:
         for policy in plan.policies:
             group = traces.get((problem, policy))
-            cells = ["plays finite domains only", "", ""] if group is None else _cells(group)
+            cells = ["needs a finite domain", "", ""] if group is None else _cells(group)
             rows.append([title(problem), label(policy), *cells])
     first = plan.problems[0]
     where = "the unit box" if first.continuous else "a grid"
@@ -127,8 +127,8 @@ def render(plan: Plan, traces: Mapping[tuple[ProblemSpec, PolicySpec], Sequence[
         REGRET_NOTE,
         "Best point’s regret: the mean over runs of (f* − f(x̂)) / (f* − mean f), x̂ what the "
         "policy recommends at the end.",
-        "Time a step: the time to make the policy and of all its asks and tells over T, on one "
-        "core.",
+        "Time per evaluation: the time to make the policy and of all its asks and tells over T, "
+        "on one core.",
     ]
     return "\n".join(lines) + "\n"
 

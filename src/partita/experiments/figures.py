@@ -88,7 +88,7 @@ class Panel(NamedTuple):
 
 
 def figure1(plan: Plan, traces: Mapping[str, Sequence[Trace]]) -> dict[str, bytes]:
-    """Two-dimensional synthetic functions: regret, regret of a step, time of a step."""
+    """Two-dimensional synthetic functions: regret, regret per evaluation, time per evaluation."""
     width = max(1, min(TOP_HAT, plan.horizon // 5))
     uniform = float(np.mean([trace.uniform_regret for trace in next(iter(traces.values()))]))
     yardstick = [] if _UNIFORM in traces else [LOOKS[_UNIFORM]]
@@ -100,10 +100,15 @@ def figure1(plan: Plan, traces: Mapping[str, Sequence[Trace]]) -> dict[str, byte
     times = [look.mean([1e6 * t.seconds for t in group], width) for look, group in groups]
     smoothed = f"mean of {width} steps"
     panels = [
-        Panel("Regret so far", "sum of (best value − value played)", so_far, plan.horizon),
-        Panel("Regret of a step", f"best value − value played, {smoothed}", of_step, plan.horizon),
+        Panel("Regret so far", "sum of (best value − value at the point)", so_far, plan.horizon),
         Panel(
-            "Time of a step",
+            "Regret per evaluation",
+            f"best value − value at the point, {smoothed}",
+            of_step,
+            plan.horizon,
+        ),
+        Panel(
+            "Time per evaluation",
             f"microseconds, {smoothed}",
             [line._replace(half_width=None) for line in times],
             plan.horizon,
@@ -140,8 +145,8 @@ def figure2(plan: Plan, traces: Mapping[tuple[str, str], Sequence[Trace]]) -> di
         columns=2,
         margins={**margins, "wspace": 0.52, "hspace": 0.4},
         title="Regret on four functions of the literature, whose norm is not known",
-        text=f"Sum of (best value − value played). {_of_runs(plan)} on a 30 × 30 grid, values "
-        f"scaled to [−1, 1], noise uniform on [−0.1, 0.1], norm bound set to 1. {_BANDS}",
+        text=f"Sum of (best value − value at the point). {_of_runs(plan)} on a 30 × 30 grid, "
+        f"values scaled to [−1, 1], noise uniform on [−0.1, 0.1], norm bound set to 1. {_BANDS}",
     )
 
 
@@ -177,8 +182,8 @@ def comparison(
             "hspace": 0.95 / tall,
         },
         title="Regret of each policy",
-        text="Sum of (best value − value played), as a fraction of what uniform sampling loses in "
-        f"all evaluations. {_of_runs(plan)} each. {_BANDS}",
+        text="Sum of (best value − value at the point), as a fraction of the regret of uniform "
+        f"sampling. {_of_runs(plan)} each. {_BANDS}",
     )
 
 

@@ -1,6 +1,6 @@
 """One run, step by step: what a player chooses, what that is worth, and the time it takes.
 
-Everything that plays a policy or a peer plays it with this loop.
+All runs of policies and peers use this loop.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from partita._types import FloatArray
 
 
 class Player(Protocol):
-    """Anything that chooses points and is told values."""
+    """Anything that chooses points and gets their values."""
 
     def ask(self) -> Any:
         """The next point."""
@@ -46,7 +46,7 @@ def steps(
 
     Parameters
     ----------
-    player : who plays
+    player : what chooses the points
     value : f at a point, without noise
     noisy : what the player is told of a value
     count : int

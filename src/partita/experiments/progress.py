@@ -15,7 +15,7 @@ from .store import AnyRun
 
 __all__ = ["Progress", "duration"]
 
-#: How often the line is drawn anew, in seconds.
+#: Seconds between two updates of the line.
 _TICK = 1.0
 
 

@@ -23,7 +23,7 @@ from partita.problems import RKHSFunction, average, get
 
 from .store import file_name
 
-#: The problem whose function is drawn anew for each seed; every other name is a test function.
+#: The problem whose function is drawn at random for each seed; every other name is a test function.
 SYNTHETIC = "synthetic"
 
 
@@ -50,13 +50,13 @@ class Problem:
 
     @property
     def uniform_regret(self) -> float:
-        """What one play of uniform sampling loses, in expectation: f* − mean f."""
+        """What one evaluation of uniform sampling loses, in expectation: f* − mean f."""
         return self.best - self.mean
 
 
 @dataclass(frozen=True)
 class ProblemSpec:
-    """A problem by name. The function is defined on [0, 1]^d and played on a regular grid of it.
+    """A problem by name. The function is defined on [0, 1]^d and evaluated on a regular grid of it.
 
     Or, if `continuous`, on all of it.
 
@@ -125,7 +125,7 @@ class ProblemSpec:
 
     @property
     def arms(self) -> int:
-        """How many arms there are."""
+        """The number of arms there are."""
         return int(self.side**self.dim)
 
 

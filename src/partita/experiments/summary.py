@@ -13,7 +13,7 @@ from partita._types import FloatArray
 
 from .trace import Trace
 
-#: How often an interval holds the mean of infinitely many runs.
+#: The probability that an interval contains the mean of infinitely many runs.
 LEVEL = 0.95
 
 
@@ -41,7 +41,7 @@ class Entry(NamedTuple):
 
 
 def student(runs: int) -> float:
-    """How many standard errors the interval reaches on either side. NaN for one run."""
+    """Half the width of the interval in standard errors; NaN for one run."""
     from scipy.stats import t
 
     return float(t.ppf(0.5 + LEVEL / 2, runs - 1)) if runs > 1 else math.nan

@@ -32,7 +32,7 @@ from .store import RunStore
 SmallFloats = npt.NDArray[np.float32]
 SmallInts = npt.NDArray[np.int32]
 
-#: How often cells and information gain are looked at in a run, at most.
+#: The largest number of records of cells and information gain in a run.
 SAMPLES = 200
 #: Distinguishes the noise's random numbers from the function's, which share the seed.
 NOISE_STREAM = 1
@@ -52,7 +52,7 @@ class Trace:
     regret : (T,) float32
         f* − f(x_t), without noise; f* is the best arm's value.
     choices : (T,) int32
-        The number of the arm played; −1 on a box.
+        The number of the arm evaluated; −1 on a box.
     seconds : (T,) float32
         Time of the step's ask and tell.
     sampled : (s,) int32
@@ -66,7 +66,7 @@ class Trace:
     simple_regret : float
         f* − f(x̂), x̂ the point that the policy recommends at the end.
     uniform_regret : float
-        What a play of uniform sampling loses in expectation, f* − mean f.
+        What an evaluation of uniform sampling loses in expectation, f* − mean f.
     """
 
     task: Task
@@ -102,7 +102,7 @@ class Trace:
 
 
 def run(policy: PolicySpec, problem: ProblemSpec, horizon: int, seed: int) -> Trace:
-    """Play a policy for `horizon` steps.
+    """Run a policy for `horizon` evaluations.
 
     The seed decides the function (if it is random), the noise and ties, so that every policy meets
     the same function and noise. One core is used, where `threadpoolctl` is installed.

@@ -6,13 +6,13 @@ what is not known.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from partita._types import FloatArray, IntArray
+from partita._types import BoolArray, FloatArray, IntArray
 
 from .style import Limits
 
@@ -108,6 +108,52 @@ class ArmBars:
     band: Band  # (n,)
     text: str  # what is drawn
     answer: Place | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """How much each of n parameters matters, with intervals: see `partita.optimize.importance`."""
+
+    title: str
+    text: str
+    names: tuple[str, ...]
+    total: Band  # (n,)
+    first: Band  # (n,)
+
+
+@dataclass(frozen=True, eq=False)
+class Slices:
+    """A function along several axes through the answer."""
+
+    title: str
+    text: str
+    curves: tuple[Curve, ...]
+    values: FloatArray  # of the run, (n,)
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """A function along each of k axes, and over each pair of them."""
+
+    title: str
+    text: str
+    curves: tuple[Curve, ...]  # (k,)
+    values: FloatArray  # of the run, (n,)
+    maps: Mapping[tuple[int, int], Map]  # of the mean, by the axes across and up: across < up
+    widths: Mapping[tuple[int, int], FloatArray]  # half of what lies between bounds, as maps have
+    left_out: tuple[str, ...]
+    why: str  # they are left out
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """When n evaluations were under way, in the order in which they were begun."""
+
+    title: str
+    text: str
+    begun: FloatArray  # seconds, (n,)
+    ended: FloatArray  # (n,)
+    failed: BoolArray  # (n,)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,15 @@ from partita._types import FloatArray
 
 from .data import ArmBars, ArmMap, Axis, Curve, Map, Place
 from .style import BLUE, GREY, INK, ORANGE, RED, Limits, limits_of, write_heading
+from .ticks import (
+    STEPS,
+    fitted,
+    inches_of,
+    set_linear_axis,
+    set_log_axis,
+    set_words,
+    words_fit,
+)
 
 TITLE = "What is known"
 #: Slices at most, those along which the mean varies most, and slices in a row.
@@ -27,7 +36,7 @@ def draw_line(panel: Any, curve: Curve) -> None:
     panel.scatter(curve.dots[:, 0], values, s=7, color=GREY, alpha=0.4, linewidth=0, zorder=1)
     for edge in curve.edges:
         panel.axvline(edge, color=INK, linewidth=0.6, alpha=0.45, zorder=0)
-    _draw_curve(panel, curve)
+    draw_curve(panel, curve)
     # All of the mean, and as much of the band again.
     low, high = limits_of(values, band.mean)
     room = (high - low) / 2
@@ -42,43 +51,57 @@ def draw_line(panel: Any, curve: Curve) -> None:
     write_heading(panel, TITLE, text + ("; thin lines divide cells" if curve.edges else ""))
 
 
-def chosen_slices(curves: Sequence[Curve]) -> list[Curve]:
+class Chosen(NamedTuple):
+    """The curves that are drawn, and the names of those that are not."""
+
+    curves: list[Curve]
+    left_out: list[str]
+
+
+def chosen_slices(curves: Sequence[Curve]) -> Chosen:
     """The curves that vary most, in their order, if there are many."""
     if len(curves) <= MOST_SLICES:
-        return list(curves)
+        return Chosen(list(curves), [])
     spans = [
         np.nanmax(curve.band.mean, initial=-np.inf) - np.nanmin(curve.band.mean, initial=np.inf)
         for curve in curves
     ]
-    chosen = np.argsort(spans, kind="stable")[::-1][:MOST_SLICES]
-    return [curves[i] for i in sorted(chosen.tolist())]
+    order = np.argsort(spans, kind="stable")[::-1].tolist()
+    return Chosen(
+        [curves[i] for i in sorted(order[:MOST_SLICES])],
+        [curves[i].axis.name for i in sorted(order[MOST_SLICES:])],
+    )
+
+
+def turned_words(curves: Sequence[Curve], inches: float) -> bool:
+    """Whether a panel of a width has words at its ticks that must be turned."""
+    words = [curve.axis.words for curve in curves if curve.axis.words is not None]
+    return any(not words_fit(each, inches) for each in words)
 
 
 def draw_slices(panels: Sequence[Any], curves: Sequence[Curve], values: FloatArray) -> None:
-    """Slices through the answer on one scale; `values` (n,) set it if there are no means."""
+    """Slices through the answer, each on its own scale; `values` (n,) are those of the run."""
     means = any(curve.band.has_mean for curve in curves)
-    limits = _slice_limits(curves) if means else limits_of(values)
-    for i, (panel, curve) in enumerate(zip(panels, curves, strict=True)):
+    for panel, curve in zip(panels, curves, strict=True):
         if not means:
             panel.scatter(*curve.dots.T, s=5, color=GREY, alpha=0.4, linewidth=0)
-        _draw_curve(panel, curve)
-        panel.set_ylim(*limits)
-        if i % SLICES_A_ROW:
-            panel.tick_params(labelleft=False)
+        draw_curve(panel, curve)
+        panel.set_ylim(*(slice_limits(curve, values) if means else limits_of(values)))
+        panel.yaxis.set_major_locator(require("matplotlib.ticker").MaxNLocator(4, steps=STEPS))
     text = "mean and bounds along each parameter, the others as in the answer"
+    text += "; each has its own scale"
     write_heading(panels[0], TITLE, text if means else "values, along each parameter")
 
 
-def _slice_limits(curves: Sequence[Curve]) -> Limits:
-    """Limits that hold all means, and of their bounds a quarter of that range beyond."""
-    nothing, means = np.empty(0), np.concatenate([curve.band.mean for curve in curves])
-    low, high = limits_of(nothing, means)
-    room = (high - low) / 4
-    bounds = [b.clip(low - room, high + room) for curve in curves for b in curve.band[1:]]
-    return limits_of(nothing, means, *bounds)
+def slice_limits(curve: Curve, values: FloatArray) -> Limits:
+    """Limits that hold the mean, and its bounds as far as values (n,) and half as much again go."""
+    low, high = limits_of(values, curve.band.mean)
+    room = (high - low) / 2
+    bounds = [bound.clip(low - room, high + room) for bound in curve.band[1:]]
+    return limits_of(np.empty(0), curve.band.mean, *bounds)
 
 
-def _draw_curve(panel: Any, curve: Curve) -> None:
+def draw_curve(panel: Any, curve: Curve) -> None:
     """Mean and bounds along an axis, and the answer."""
     at, (mean, lower, upper) = curve.at, curve.band
     if curve.band.has_mean and curve.separate:
@@ -88,8 +111,8 @@ def _draw_curve(panel: Any, curve: Curve) -> None:
         panel.fill_between(at, lower, upper, color=BLUE, alpha=0.2, linewidth=0, zorder=2)
         panel.plot(at, mean, color=BLUE, linewidth=1.9, zorder=3)
     panel.axvline(curve.answer.x, color=ORANGE, linewidth=1, linestyle=(0, (4, 2)), zorder=1)
-    _draw_star(panel, curve.answer, 150)
-    _set_axis(panel, "x", curve.axis)
+    draw_star(panel, curve.answer, 150)
+    set_axis(panel, "x", curve.axis)
 
 
 # -- maps ------------------------------------------------------------------------------------------
@@ -105,7 +128,7 @@ def draw_map(figure: Any, panel: Any, shown: Map) -> None:
             shown.x,
             shown.y,
             np.ma.masked_invalid(shown.mean),
-            cmap=_colour_map(shown.low_is_good),
+            cmap=colour_map(shown.low_is_good),
             shading="gouraud" if shown.smooth else "nearest",
             rasterized=True,
         )
@@ -117,9 +140,9 @@ def draw_map(figure: Any, panel: Any, shown: Map) -> None:
     panel.scatter(*shown.dots.T, **dots, zorder=4)
     if len(shown.failed):
         panel.scatter(*shown.failed.T, s=14, marker="x", color=RED, linewidth=0.9, zorder=4)
-    _draw_star(panel, shown.answer, 280)
-    _set_axis(panel, "x", shown.across)
-    _set_axis(panel, "y", shown.up)
+    draw_star(panel, shown.answer, 280)
+    set_axis(panel, "x", shown.across)
+    set_axis(panel, "y", shown.up)
     what = "posterior mean" if has_mean else "where it was evaluated"
     crosses = ", crosses failed" if len(shown.failed) else ""
     cells = ", lines divide cells" if len(shown.cells) else ""
@@ -129,7 +152,7 @@ def draw_map(figure: Any, panel: Any, shown: Map) -> None:
 
 def draw_arm_map(figure: Any, panel: Any, arms: ArmMap) -> None:
     """Arms of two coordinates in colours: a picture if they fill a grid, else dots."""
-    points, colours = arms.points, _colour_map(arms.low_is_good)
+    points, colours = arms.points, colour_map(arms.low_is_good)
     panel.grid(False)
     sides = [np.unique(column) for column in points.T]
     if len(sides[0]) * len(sides[1]) == len(points):
@@ -139,7 +162,7 @@ def draw_arm_map(figure: Any, panel: Any, arms: ArmMap) -> None:
         size = min(max(9000 / len(points), 3.0), 160.0)
         drawn = panel.scatter(*points.T, c=arms.numbers, s=size, cmap=colours, linewidth=0)
     _draw_colour_bar(figure, panel, drawn, arms.what)
-    _draw_star(panel, arms.answer, 280)
+    draw_star(panel, arms.answer, 280)
     panel.set_xlabel("x[0]")
     panel.set_ylabel("x[1]")
     write_heading(panel, TITLE, f"{arms.what} at every arm; the star is the answer")
@@ -148,14 +171,14 @@ def draw_arm_map(figure: Any, panel: Any, arms: ArmMap) -> None:
 def draw_arm_bars(panel: Any, arms: ArmBars) -> None:
     """Arms beside each other, with their bounds."""
     if arms.answer is not None:
-        _draw_star(panel, arms.answer, 150)
+        draw_star(panel, arms.answer, 150)
     panel.vlines(arms.at, *arms.band[1:], color=BLUE, alpha=0.25, linewidth=4)
     panel.scatter(arms.at, arms.band.mean, s=14, color=BLUE, zorder=3)
     panel.set_xlabel(arms.label)
     write_heading(panel, TITLE, arms.text)
 
 
-def _colour_map(low_is_good: bool) -> str:
+def colour_map(low_is_good: bool) -> str:
     """The colour map in which what is good is bright."""
     return "viridis_r" if low_is_good else "viridis"
 
@@ -169,26 +192,22 @@ def _draw_colour_bar(figure: Any, panel: Any, drawn: Any, text: str) -> None:
 # -- both ------------------------------------------------------------------------------------------
 
 
-def _draw_star(panel: Any, at: Place, size: float) -> None:
+def draw_star(panel: Any, at: Place, size: float) -> None:
+    """Mark the answer."""
     panel.scatter(
         *([v] for v in at), marker="*", s=size, color=ORANGE, edgecolor="white", zorder=6,
         clip_on=False,
     )  # fmt: skip
 
 
-def _set_axis(panel: Any, which: str, axis: Axis) -> None:
+def set_axis(panel: Any, which: str, axis: Axis) -> None:
     """Set scale, limits, ticks and label of a panel's x or y axis."""
-    mine, set_limits = getattr(panel, f"{which}axis"), getattr(panel, f"set_{which}lim")
-    getattr(panel, f"set_{which}label")(axis.name)
+    getattr(panel, f"set_{which}label")(fitted(axis.name, inches_of(panel, which)))
     if axis.words is not None:
-        mine.set_ticks(range(len(axis.words)), axis.words)
-        set_limits(-0.5, len(axis.words) - 0.5)
-        if which == "x" and max(map(len, axis.words)) * len(axis.words) > 24:
-            mine.set_tick_params(rotation=30)
-        return
-    if axis.scale == "log":
-        getattr(panel, f"set_{which}scale")("log")
-    elif axis.scale == "whole":
-        mine.get_major_locator().set_params(integer=True)
-    if axis.limits is not None:
-        set_limits(*axis.limits)
+        set_words(panel, which, axis.words)
+    elif axis.scale == "log":
+        set_log_axis(panel, which, axis.limits)
+    else:
+        set_linear_axis(panel, which, whole=axis.scale == "whole")
+        if axis.limits is not None:
+            getattr(panel, f"set_{which}lim")(*axis.limits)

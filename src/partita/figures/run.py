@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,10 @@ from .panels import (
     draw_line,
     draw_map,
     draw_slices,
+    turned_words,
 )
-from .style import BLUE, GREY, ORANGE, drawing, evenly, limits_of, write_heading
+from .style import BLUE, GREY, ORANGE, drawing, evenly, limits_of, write_heading, write_title
+from .ticks import STEPS, write_left_out
 
 #: Width of the left side, of a single panel on the right and of a slice there, in inches.
 LEFT, SINGLE, SLICE = 5.2, 5.9, 2.75
@@ -27,11 +28,13 @@ LEFT, SINGLE, SLICE = 5.2, 5.9, 2.75
 
 def draw(run: RunFigure) -> Any:
     """The Matplotlib figure of a run."""
-    slices = chosen_slices(run.view) if isinstance(run.view, tuple) else []
+    slices, left_out = chosen_slices(run.view if isinstance(run.view, tuple) else ())
     columns = min(max(len(slices), 1), SLICES_A_ROW)
     rows = max(-(-len(slices) // SLICES_A_ROW), 1)
     right = SLICE * columns if slices else SINGLE
-    width, height = LEFT + right + 0.5, max(5.2, 2.5 * rows + 1.1)
+    turned = 0.42 if turned_words(slices, 0.75 * SLICE) else 0.0
+    foot = 0.3 if left_out else 0.0  # for their names
+    width, height = LEFT + right + 0.5, max(5.2, (2.6 + turned) * rows + 1.1) + foot
     numbers = 0.55 if isinstance(run.view, Map | ArmMap) else 0.0  # of the colour bar
     with drawing() as new_figure:
         figure = new_figure((width, height))
@@ -42,17 +45,18 @@ def draw(run: RunFigure) -> Any:
             left=0.75 / width,
             right=1 - (0.25 + numbers) / width,
             top=1 - 1.22 / height,
-            bottom=0.58 / height,
+            bottom=(0.68 + turned + foot) / height,
             wspace=1.6 / (LEFT + right),
         )
         _draw_left(figure, split[0], run.progress)
         if isinstance(run.view, tuple):
-            grid = split[1].subgridspec(rows, columns, hspace=0.5, wspace=0.22)
+            grid = split[1].subgridspec(rows, columns, hspace=0.62 + 0.6 * turned, wspace=0.32)
             panels = [figure.add_subplot(grid[i]) for i in range(len(slices))]
             draw_slices(panels, slices, run.progress.values)
+            write_left_out(figure, left_out, "the mean varies less along them")
         else:
             _draw_single(figure, figure.add_subplot(split[1]), run.view)
-        _write_title(figure, run)
+        write_title(figure, run.title, run.text)
     return figure
 
 
@@ -95,14 +99,15 @@ def _draw_progress(panel: Any, progress: Progress) -> None:
     late = len(at) // 2
     panel.set_ylim(*limits_of(values, mean[late:], lower[-1:], upper[-1:]))
     _set_evaluations(panel, n)
-    text = "mean at the best point and its bounds" if np.isfinite(lower).any() else "the answer"
+    bounded = bool(np.isfinite(lower).any())
+    text = "the answer of each moment: mean and bounds" if bounded else "the answer"
     write_heading(panel, "Progress", f"{text}; dots are values")
 
 
 def _draw_certificate(panel: Any, progress: Progress) -> None:
     shown = np.isfinite(progress.certificate)
     at, bound = progress.evaluations[shown], progress.certificate[shown]
-    panel.plot(at, bound, color=ORANGE, linewidth=1.9)
+    panel.plot(at, bound, color=ORANGE, linewidth=1.9, marker="o" if len(at) == 1 else None)
     ticker = require("matplotlib.ticker")
     if bound.min() > 0 and bound.max() > 5 * bound.min():
         panel.set_yscale("log")
@@ -110,7 +115,7 @@ def _draw_certificate(panel: Any, progress: Progress) -> None:
         panel.yaxis.set_major_locator(ticker.LogLocator(subs=subs, numticks=6))
         panel.yaxis.set_minor_formatter(ticker.NullFormatter())
     else:
-        panel.yaxis.set_major_locator(ticker.MaxNLocator(4))
+        panel.yaxis.set_major_locator(ticker.MaxNLocator(4, steps=STEPS))
     panel.yaxis.set_major_formatter("{x:g}")
     _set_evaluations(panel, len(progress.values))
     write_heading(panel, "Certificate", "no other point is better by more")
@@ -125,13 +130,3 @@ def _set_evaluations(panel: Any, n: int) -> None:
     else:
         panel.set_xlim(0.5, n + 0.5)
         panel.xaxis.set_major_locator(require("matplotlib.ticker").MaxNLocator(5, integer=True))
-
-
-def _write_title(figure: Any, run: RunFigure) -> None:
-    width, height = figure.get_size_inches()
-    lines = textwrap.wrap(run.text, int(13.5 * width) - 8)
-    if len(lines) > 2:
-        lines = [lines[0], lines[1] + " …"]
-    title = run.title.replace("-", "−")
-    figure.text(0.25 / width, 1 - 0.16 / height, title, fontsize=13, fontweight="bold", va="top")
-    figure.text(0.25 / width, 1 - 0.46 / height, "\n".join(lines), color="#555555", va="top")

@@ -103,19 +103,33 @@ def limits_of(values: FloatArray, *whole: FloatArray) -> Limits:
 
 def write_heading(panel: Any, title: str, text: str) -> None:
     """Write a title over a panel, and under it a line that says what is drawn."""
-    panel.set_title(title, pad=17)
-    panel.text(0, 1.02, text, transform=panel.transAxes, color="#777777", va="bottom", fontsize=8.5)
+    lines = text.count("\n")
+    panel.set_title(title, pad=17 + 10 * lines)
+    look = {"color": "#777777", "va": "bottom", "fontsize": 8.5}
+    # This number of points above the panel, however tall that is.
+    panel.annotate(text, (0, 1), (0, 4), "axes fraction", "offset points", **look)
+
+
+def write_title(figure: Any, title: str, text: str) -> None:
+    """Write a title over a figure, and under it a text of two lines at most."""
+    width, height = figure.get_size_inches()
+    lines = textwrap.wrap(text, int(13.5 * width) - 8)
+    if len(lines) > 2:
+        lines = [lines[0], lines[1] + " …"]
+    title = title.replace("-", "−")
+    figure.text(0.25 / width, 1 - 0.16 / height, title, fontsize=13, fontweight="bold", va="top")
+    figure.text(0.25 / width, 1 - 0.46 / height, "\n".join(lines), color="#555555", va="top")
 
 
 @contextmanager
 def drawing() -> Iterator[Any]:
     """Yield a function that makes a figure of a given size, in our style whatever the user's is."""
     matplotlib = require("matplotlib")
-    module = require("matplotlib.figure")
+    made = require("partita.figures.shown").ShownFigure
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_STYLE)
-        yield lambda size: module.Figure(figsize=size)
+        yield lambda size: made(figsize=size)
 
 
 def saved(figure: Any, title: str, text: str) -> dict[str, bytes]:

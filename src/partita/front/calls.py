@@ -4,30 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
 from partita.optimize.evaluate import Function
 from partita.optimize.loop import Callback, Evaluation
+from partita.optimize.optimizer import Optimizer
 from partita.optimize.result import Result
 
 from .run import CATCH, DELTA, SEED, Catch, Problem, StudyLike, limits_of, optimise, workers_of
+
+if TYPE_CHECKING:
+    from partita.study import Study
 
 __all__ = ["Evaluation", "maximize", "minimize"]
 
 
 def maximize(
     f: Function,
-    space: Any,
+    space: Any = None,
     *,
     n_evals: int | None = None,
     max_seconds: float | None = None,
     tolerance: float | None = None,
     callback: Callback | None = None,
     x0: Any = None,
-    seed: int = SEED,
+    seed: int | None = SEED,
     norm_bound: float | None = None,
     noise: Noise | None = None,
     kernel: Matern | None = None,
@@ -41,44 +45,51 @@ def maximize(
     progress: bool | None = None,
     catch: Catch = CATCH,
     study: StudyLike = None,
+    optimizer: Optimizer | Study | None = None,
 ) -> Result:
     """Maximise a noisy function.
 
     Parameters
     ----------
     f
-        Called with keywords if the space is a dict of names, else with an array. It returns a
-        number, or `(value, std)` if it knows the standard deviation of that value's noise: 0 means
-        exact, None not known.
+        The function. It is called with keywords if the space is a dict of names, else with one
+        array. If it names a parameter `trial`, and the space has none of that name, it is given the
+        `Trial`: with `trial.report(value, step)` and `trial.should_prune()` it can end early. It
+        returns a number, or `(value, std)` if it knows the standard deviation of that value's
+        noise: 0 means exact, None means unknown.
     space
-        A list of (low, high) pairs, or a dict of named parameters: `(low, high)`, with "log",
-        "int" or a step if need be, a list of choices, or `bool`. See `partita.space.as_space`.
+        A list of (low, high) pairs, or a dict of named parameters. A parameter is a range
+        `(low, high)`, optionally with "log", "int" or a step, a list of choices, `bool`, or a dict
+        of branches for a choice with parameters of its own. See `partita.space.as_space`.
     n_evals
-        Stop after this many evaluations that gave a value. At least one of the next three, this one
-        or `callback` must be given.
+        Stop after this many evaluations that gave a value or ended early. At least one of
+        `n_evals`, `max_seconds`, `tolerance` and `callback` must be given.
     max_seconds
-        Stop when the time is up. An evaluation made here ends first; one in a worker is left.
+        Stop after this time. An evaluation in this process is finished first; one in a worker is
+        abandoned.
     tolerance
         Stop once the certificate is at most this: no point can be better than the recommended one
-        by more. It is looked at after every evaluation up to 40, then after 2.5 % more each time.
+        by more. The certificate is checked after each of the first 40 evaluations, and then each
+        time their number has grown by 2.5 %.
     callback
         Called after each value with an `Evaluation` (number, params, value, n_evals, seconds,
-        optimizer, std, values); the run ends if it returns True or raises StopIteration.
+        optimizer, std, values). The run ends if it returns True or raises StopIteration.
     x0
-        Where to begin: parameters as f gets them (a dict, or an array), such as those in use today,
-        or a list of several. They are evaluated first; of a study that is resumed, those that have
-        no value yet.
+        The first point to evaluate, such as the parameters in use today, or a list of such points:
+        dicts or arrays, as f gets them. If a study is resumed, those that already have a value are
+        skipped.
     seed
-        The same seed gives the same run, if f does, and if it is evaluated here, one at a time.
+        The same seed gives the same run if f returns the same values and no executor is used. None
+        draws one: the result has it as `seed`.
     norm_bound, noise, kernel
-        Given all three, the policy is π-GP-UCB and the bounds are proven; otherwise the calibrated
-        policy uses those given and learns the rest.
+        If all three are given, the policy is π-GP-UCB and the bounds are proven. Otherwise the
+        calibrated policy uses those given and learns the rest.
     delta
-        Probability that a bound may fail.
+        The probability with which a bound may fail.
     policy
-        Another policy: a name, a class, or a function that makes one for a domain.
+        Another policy: a name, a class, or a function that takes a domain and returns a policy.
     feasible
-        Called as f is; True where f may be evaluated.
+        Takes the same arguments as f, and returns True where f may be evaluated.
     constraints
         Bounds on other quantities that an evaluation shows, such as `["cost <= 10"]`. f then
         returns a dict of numbers, such as `{"loss": 0.3, "cost": 9.1}`: the one name that no
@@ -88,40 +99,77 @@ def maximize(
     executor
         Any `concurrent.futures.Executor`: threads, processes, Dask's
         `client.get_executor(pure=False)`, `partita.integrations.ray.RayExecutor()`. Evaluations are
-        asynchronous: whichever ends first is told first and another begun. It is not shut down.
+        asynchronous: when one ends, its value is reported and another one starts. The executor is
+        not shut down.
     in_flight
-        Tasks under way at a time; as many as the executor has workers if not given.
+        The number of tasks running at a time; by default the number of the executor's workers.
     batch
-        Evaluations a task, for functions so quick that handing them over costs more.
+        The number of evaluations per task, for functions so fast that sending a task costs more.
     progress
-        Whether to show a progress bar on stderr; only on a terminal if not given.
+        Whether to show a progress bar; by default only on a terminal and in a notebook.
     catch
-        Errors of f that count as a failed evaluation; others end the run and are raised. Those are
-        all errors, and `sys.exit()`, if not given. `Exception` lets `sys.exit()` end the program;
-        `()` shows the first error of all. Ctrl-C ends the run in any case.
+        The errors of f that count as a failed evaluation; others end the run and are raised. By
+        default all errors and `sys.exit()` count as failures. With `Exception`, `sys.exit()` ends
+        the program; with `()`, the first error is raised. Ctrl-C always ends the run.
     study
-        A file such as "tune.db", or an open `Study`, that keeps the run: killed or ended, the same
-        call resumes it. `n_evals` then counts all values of the study, so a larger one goes on.
+        A file such as "tune.db", or an open `Study`, that keeps the run. If the run is killed or
+        has ended, the same call resumes it. `n_evals` then counts all values of the study, so a
+        larger number continues it.
+    optimizer
+        `result.optimizer` of an earlier run, or any other `Optimizer`, to continue with. `n_evals`
+        is then the number of further evaluations. The space may be left out; the settings are those
+        of the optimizer.
 
     Returns
     -------
     Result
         A SciPy `OptimizeResult`: x, params, fun, lower, upper, certificate, guarantee, nfev,
-        nfail, message, history, `plot()`.
+        nfail, message, seed, history, `plot()`. `fun` is the posterior mean at the recommended
+        point `x`.
+
+    Raises
+    ------
+    EvaluationFailed
+        If the first twenty evaluations all fail, or none gives a value before the time is up.
+    InvalidInput
+        If an argument cannot be used. The message says what to give instead.
+
+    See Also
+    --------
+    minimize : the same for the smallest value.
 
     Notes
     -----
-    An evaluation that raises, or returns anything but a finite number or a pair `(value, std)`
-    (None, NaN, words, an array of several, a negative std), has failed: it is counted in `nfail`,
-    not in `nfev`, and the run goes on. Where failures depend on place, that is learned, and places
-    that are likely to fail are avoided; other policies than the calibrated one evaluate others near
-    them, see `partita.optimize.failures`. A function that does not take the parameters, or returns
-    what is not a number before it has returned one, ends the run at once: `EvaluationFailed` says
-    what came back. So does a run without a value after twenty failures, or when the time is up. If
-    `n_evals` evaluations fail, or more than 100 and than ten times those that succeed, the run ends
-    with what it has. So it does at Ctrl-C, or when a pool of processes breaks. Bounds and
-    certificate are of the function where it can be evaluated, and know nothing of failures: give
-    `feasible` where they are known beforehand.
+    An evaluation that raises `TrialPruned` has ended early. The model learns what its last report
+    says about its value, and it is counted in `npruned`.
+
+    An evaluation fails if it raises an error, or returns anything but a finite number or a pair
+    `(value, std)` of a finite number and a std of at least 0. It is counted in `nfail`, not in
+    `nfev`, and the run goes on. The calibrated policy learns where evaluations fail, and avoids
+    these places; for other policies see `partita.optimize.failures`. The run ends early, with a
+    result, at Ctrl-C, when a process pool breaks, when `n_evals` evaluations have failed, and when
+    more than 100 have failed and more than ten times as many as succeeded.
+
+    A function that does not take the parameters of the space ends the run at once, and so does one
+    whose first evaluation returns something that is not a number: `EvaluationFailed` shows what.
+
+    The bounds and the certificate apply to the function where it can be evaluated, and ignore
+    failures. If you know in advance where it fails, give `feasible`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partita as pt
+    >>> random = np.random.default_rng(0)
+    >>> def f(x, y):
+    ...     return 1 - (x - 0.3) ** 2 - (y - 0.8) ** 2 + 0.1 * random.normal()
+    >>> result = pt.maximize(f, {"x": (0, 1), "y": (0, 1)}, n_evals=50)
+    >>> result.nfev
+    50
+    >>> sorted(result.params)
+    ['x', 'y']
+    >>> bool(result.lower <= result.fun <= result.upper)
+    True
     """
     return optimise(
         f,
@@ -134,6 +182,7 @@ def maximize(
             policy,
             feasible,
             study,
+            optimizer,
             constraints,
         ),
         limits_of(n_evals, max_seconds, tolerance, callback),
@@ -147,14 +196,14 @@ def maximize(
 
 def minimize(
     f: Function,
-    space: Any,
+    space: Any = None,
     *,
     n_evals: int | None = None,
     max_seconds: float | None = None,
     tolerance: float | None = None,
     callback: Callback | None = None,
     x0: Any = None,
-    seed: int = SEED,
+    seed: int | None = SEED,
     norm_bound: float | None = None,
     noise: Noise | None = None,
     kernel: Matern | None = None,
@@ -168,8 +217,114 @@ def minimize(
     progress: bool | None = None,
     catch: Catch = CATCH,
     study: StudyLike = None,
+    optimizer: Optimizer | Study | None = None,
 ) -> Result:
-    """Minimise a noisy function: see `maximize`, which this mirrors."""
+    """Minimise a noisy function.
+
+    Parameters
+    ----------
+    f
+        The function. It is called with keywords if the space is a dict of names, else with one
+        array. It returns a number, or `(value, std)` if it knows the standard deviation of that
+        value's noise: 0 means exact, None means unknown.
+    space
+        A list of (low, high) pairs, or a dict of named parameters. A parameter is a range
+        `(low, high)`, optionally with "log", "int" or a step, a list of choices, `bool`, or a dict
+        of branches for a choice with parameters of its own. See `partita.space.as_space`.
+    n_evals
+        Stop after this many evaluations that gave a value. At least one of `n_evals`,
+        `max_seconds`, `tolerance` and `callback` must be given.
+    max_seconds
+        Stop after this time. An evaluation in this process is finished first; one in a worker is
+        abandoned.
+    tolerance
+        Stop once the certificate is at most this: no point can be better than the recommended one
+        by more. The certificate is checked after each of the first 40 evaluations, and then each
+        time their number has grown by 2.5 %.
+    callback
+        Called after each value with an `Evaluation` (number, params, value, n_evals, seconds,
+        optimizer, std). The run ends if it returns True or raises StopIteration.
+    x0
+        The first point to evaluate, such as the parameters in use today, or a list of such points:
+        dicts or arrays, as f gets them. If a study is resumed, those that already have a value are
+        skipped.
+    seed
+        The same seed gives the same run if f returns the same values and no executor is used. None
+        draws one: the result has it as `seed`.
+    norm_bound, noise, kernel
+        If all three are given, the policy is π-GP-UCB and the bounds are proven. Otherwise the
+        calibrated policy uses those given and learns the rest.
+    delta
+        The probability with which a bound may fail.
+    policy
+        Another policy: a name, a class, or a function that takes a domain and returns a policy.
+    feasible
+        Takes the same arguments as f, and returns True where f may be evaluated.
+    executor
+        Any `concurrent.futures.Executor`: threads, processes, Dask's
+        `client.get_executor(pure=False)`, `partita.integrations.ray.RayExecutor()`. Evaluations are
+        asynchronous: when one ends, its value is reported and another one starts. The executor is
+        not shut down.
+    in_flight
+        The number of tasks running at a time; by default the number of the executor's workers.
+    batch
+        The number of evaluations per task, for functions so fast that sending a task costs more.
+    progress
+        Whether to show a progress bar; by default only on a terminal and in a notebook.
+    catch
+        The errors of f that count as a failed evaluation; others end the run and are raised. By
+        default all errors and `sys.exit()` count as failures. With `Exception`, `sys.exit()` ends
+        the program; with `()`, the first error is raised. Ctrl-C always ends the run.
+    study
+        A file such as "tune.db", or an open `Study`, that keeps the run. If the run is killed or
+        has ended, the same call resumes it. `n_evals` then counts all values of the study, so a
+        larger number continues it.
+
+    Returns
+    -------
+    Result
+        A SciPy `OptimizeResult`: x, params, fun, lower, upper, certificate, guarantee, nfev,
+        nfail, message, seed, history, `plot()`. `fun` is the posterior mean at the recommended
+        point `x`.
+
+    Raises
+    ------
+    EvaluationFailed
+        If the first twenty evaluations all fail, or none gives a value before the time is up.
+    InvalidInput
+        If an argument cannot be used. The message says what to give instead.
+
+    See Also
+    --------
+    maximize : the same for the largest value.
+
+    Notes
+    -----
+    An evaluation fails if it raises an error, or returns anything but a finite number or a pair
+    `(value, std)` of a finite number and a std of at least 0. It is counted in `nfail`, not in
+    `nfev`, and the run goes on. Points near failures are then avoided: see
+    `partita.optimize.failures`. The run ends early, with a result, at Ctrl-C, when a process pool
+    breaks, and when more than 100 evaluations have failed and more than ten times as many as
+    succeeded.
+
+    The bounds and the certificate apply to the function where it can be evaluated, and ignore
+    failures. If you know in advance where it fails, give `feasible`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partita as pt
+    >>> random = np.random.default_rng(0)
+    >>> def f(x, y):
+    ...     return (x - 0.3) ** 2 + (y - 0.8) ** 2 + 0.1 * random.normal()
+    >>> result = pt.minimize(f, {"x": (0, 1), "y": (0, 1)}, n_evals=50)
+    >>> result.nfev
+    50
+    >>> sorted(result.params)
+    ['x', 'y']
+    >>> bool(result.lower <= result.fun <= result.upper)
+    True
+    """
     return optimise(
         f,
         Problem(
@@ -181,6 +336,7 @@ def minimize(
             policy,
             feasible,
             study,
+            optimizer,
             constraints,
         ),
         limits_of(n_evals, max_seconds, tolerance, callback),

@@ -1,4 +1,4 @@
-"""A run from its settings to its result, and checks of what users give."""
+"""A run from its settings to its result, and checks of the arguments."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
 
-from partita._checks import as_number, check_seed
+from partita._checks import NotGiven, as_number, check_seed
 from partita.errors import EvaluationFailed, InvalidInput
 from partita.model.assumptions import Assumptions
 from partita.optimize.constraints import Measured, unmet
@@ -27,52 +27,58 @@ from partita.optimize.loop import (
     one_at_a_time,
 )
 from partita.optimize.meter import Meter
-from partita.optimize.optimizer import Optimizer, Suggestion
+from partita.optimize.optimizer import Optimizer
 from partita.optimize.parallel import Workers, in_parallel
 from partita.optimize.player import Player
 from partita.optimize.result import Checkpoint, History, Result, answer
 from partita.optimize.starts import read_starts, without_known
+from partita.optimize.trial import Suggestion
 from partita.policies import optional
 from partita.space import as_space
+
+from .going_on import continued
 
 if TYPE_CHECKING:
     from partita.study import Study
 
-#: Bounds that cross by less, as a part of their size, do not contradict each other.
+#: Bounds that cross by less than this, relative to their size, do not contradict each other.
 ROUNDING = 1e-9
-#: Defaults of `maximize`: who gives these may as well have given nothing.
+#: Defaults of `maximize`. Giving them explicitly is the same as leaving them out.
 SEED, DELTA = 0, 0.1
-#: Errors that count as failed evaluations: a function that calls sys.exit() has failed as well.
+#: Errors that count as failed evaluations. SystemExit: a function that calls sys.exit() failed too.
 CATCH = (Exception, SystemExit)
-#: A study that keeps the run: open, by the name of its file, or none.
+#: The study that keeps the run: an open one, the name of its file, or None.
 StudyLike = Union["Study", str, PathLike[str], None]
 Catch = type[BaseException] | tuple[type[BaseException], ...]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What is optimised, and by whom: as `maximize` was given it.
+    """The arguments of `maximize` or `minimize` that say what is optimised, and how.
 
     Attributes
     ----------
     direction, space, n_evals, seed, assumptions, policy, feasible, constraints
-        What an `Optimizer` is made of.
+        The arguments of an `Optimizer`.
     study
-        The study that keeps the run, if one does.
+        The study that keeps the run, or None.
+    optimizer
+        The optimizer or study that the run continues, or None.
     """
 
     direction: Literal["minimize", "maximize"]
     space: Any
     n_evals: int | None
-    seed: int
+    seed: int | None
     assumptions: Assumptions
     policy: Any
     feasible: Any
     study: StudyLike
+    optimizer: Any = None
     constraints: Any = None
 
     def settings(self) -> dict[str, Any]:
-        """The settings by the names that `Optimizer` and `Study.open` have for them."""
+        """The settings as keywords of `Optimizer` and `Study.open`."""
         return {
             "direction": self.direction,
             "n_evals": self.n_evals,
@@ -95,14 +101,15 @@ def optimise(
     catch: Catch,
     progress: bool | None,
 ) -> Result:
-    """Make a run: what `maximize` and `minimize` do."""
+    """Make a run and return its result: the common part of `maximize` and `minimize`."""
     if not callable(f):
         raise InvalidInput(f"f={f!r}: give the function to optimise, before the space")
     if callback is not None and not callable(callback):
         raise InvalidInput(f"callback={callback!r}: give a function of one argument")
     caught, shown = _caught(catch), _check_progress(progress)
-    check_seed(problem.seed)
-    if x0 is not None and problem.space is not None:  # refused before there is a file
+    if problem.seed is not None:
+        check_seed(problem.seed)
+    if x0 is not None and problem.space is not None:  # refuse it before a file is created
         read_starts(x0, as_space(as_space(problem.space), problem.feasible))
     ours = ExitStack()
     with Interrupts() as interrupts, _closed_after_errors(ours, interrupts):
@@ -110,7 +117,10 @@ def optimise(
         player = seat.player
         meter = Meter(player, problem.n_evals, limits.max_seconds, shown)
         ours.callback(meter.close)
-        run = Run(player, seat.shown, limits, callback, caught, meter, interrupts, problem.seed)
+        if problem.optimizer is not None and limits.n_evals is not None:  # further evaluations
+            limits = replace(limits, n_evals=limits.n_evals + player.n_told + player.n_pruned)
+        seed = player.seed if problem.seed is None else problem.seed
+        run = Run(player, seat.shown, limits, callback, caught, meter, interrupts, seed)
         if x0 is not None:
             run.starts += without_known(read_starts(x0, player.space), player.trials)
         run.checkpoints += seat.earlier
@@ -130,7 +140,7 @@ def optimise(
 
 @contextmanager
 def _closed_after_errors(ours: ExitStack, interrupts: Interrupts) -> Iterator[None]:
-    """Close all that was opened for a run if the run raises; its error is what is raised."""
+    """Close everything opened for a run if the run raises; then raise the run's error."""
     try:
         yield
     except BaseException as error:
@@ -138,14 +148,14 @@ def _closed_after_errors(ours: ExitStack, interrupts: Interrupts) -> Iterator[No
             try:
                 ours.close()
             except Exception as another:
-                error.add_note(f"Cleaning up after this failed, too, with {error_text(another)}.")
+                error.add_note(f"The clean-up after this error failed, too: {error_text(another)}.")
         raise
 
 
 def _ended(run: Run, stop: Stop, ours: ExitStack, interrupts: Interrupts) -> Result:
-    """The result of a run that has ended, and the end of all that was `ours` during it.
+    """The result of a run that has ended; everything in `ours` is closed.
 
-    An impatient Ctrl-C here comes too late to end anything, and must not lose the result.
+    A second Ctrl-C at this point is too late to end anything, and must not lose the result.
     """
     result = None
     try:
@@ -160,7 +170,7 @@ def _ended(run: Run, stop: Stop, ours: ExitStack, interrupts: Interrupts) -> Res
 
 
 class Seat(NamedTuple):
-    """Who plays a run: asks and tells, is shown to users, and what was known before it."""
+    """What a run works on, what users see of it, and the checkpoints of earlier runs."""
 
     player: Player
     shown: Player
@@ -169,37 +179,53 @@ class Seat(NamedTuple):
 
 @contextmanager
 def _seat(problem: Problem) -> Iterator[Seat]:
-    """An optimizer, or the study that keeps the run: opened and closed here if it is a file."""
-    settings = problem.settings()
-    if problem.study is None:
-        optimizer = Optimizer(problem.space, **settings)
+    """An optimizer, or the study that keeps the run; a file is opened and closed here."""
+    going_on = None if problem.optimizer is None else _going_on(problem)
+    if isinstance(going_on, Optimizer) or (going_on is None and problem.study is None):
+        optimizer = going_on or Optimizer(problem.space, **problem.settings())
         yield Seat(optimizer, optimizer, [])
         return
-    study = _resumed(problem.study, problem.space, settings)
+    study = going_on or _resumed(problem.study, problem.space, problem.settings())
     now = time.time()
     earlier = [note._replace(seconds=note.seconds - now) for note in study.notes()]
     with study.running() as player:
         try:
             yield Seat(player, study, earlier)
         finally:
-            if study is not problem.study:  # until somebody looks
+            # A file is opened again when it is next used.
+            if study is not problem.study and study is not going_on:
                 study.close()
 
 
-def _resumed(study: object, space: Any, settings: dict[str, Any]) -> Study:
-    """The study of a run, begun if there is none; refused if it is about something else.
+def _going_on(problem: Problem) -> Optimizer | Study:
+    """The optimizer or study that a run continues."""
+    if problem.study is not None:
+        raise InvalidInput(
+            "optimizer and study are both given: give the study alone to continue it"
+        )
+    settings = problem.settings()
+    del settings["direction"], settings["n_evals"]
+    usual = {"seed": SEED, "delta": DELTA}
+    given = {n: v for n, v in settings.items() if v is not None and usual.get(n) != v}
+    return continued(problem.optimizer, problem.direction, problem.space, given)
 
-    The usual seed and delta are taken for not given, so that a study with others can be resumed
+
+def _resumed(study: object, space: Any, settings: dict[str, Any]) -> Study:
+    """The study of a run, created if it does not exist; refused if its settings differ.
+
+    The default seed and delta count as not given, so that a study with other ones can be resumed
     without naming them.
     """
     from partita.study import Study  # late: most runs have none
 
-    usual = {"seed": SEED, "delta": DELTA}
-    given: dict[str, Any] = {
-        name: None if usual.get(name) == value else value for name, value in settings.items()
-    }
+    given = dict(settings)
+    if settings["seed"] == SEED:
+        given["seed"] = NotGiven.NOT_GIVEN
+    if settings["delta"] == DELTA:
+        given["delta"] = None
     if isinstance(study, Study):
-        study.check(space, **given)
+        seed = None if isinstance(given["seed"], NotGiven) else given["seed"]
+        study.check(space, **{**given, "seed": seed})
         return study
     if not isinstance(study, str | PathLike):
         raise InvalidInput(f'study={study!r}: give the name of a file, such as "tune.db"')
@@ -209,7 +235,7 @@ def _resumed(study: object, space: Any, settings: dict[str, Any]) -> Study:
 def _result(run: Run, stop: Stop, dropped: int) -> Result:
     player = run.player
     if not run.n_told:
-        raise _nothing_in_time(run) from (run.errors[0] if run.errors else None)
+        raise _nothing(run) from (run.errors[0] if run.errors else None)
     if not run.checkpoints or run.checkpoints[-1].evaluations < run.n_told:
         run.checkpoint()
     best, last = player.recommend(), run.checkpoints[-1]
@@ -219,6 +245,8 @@ def _result(run: Run, stop: Stop, dropped: int) -> Result:
             "evaluation still under way was" if dropped == 1 else "evaluations still under way were"
         )
         message += f" {dropped:,} {what} dropped."
+    if run.n_pruned:
+        message += f" {run.n_pruned:,} {'was' if run.n_pruned == 1 else 'were'} ended early."
     if run.n_failed:
         message += f" {run.n_failed:,} failed, first with {error_text(run.errors[0])}."
     known = player.constraints_at(best.params)
@@ -227,7 +255,7 @@ def _result(run: Run, stop: Stop, dropped: int) -> Result:
         message += f" {infeasible}"
     if _contradicted(player, best, last.certificate):
         message += (
-            " The bounds contradict each other, so they do not hold: give a larger norm_bound, or "
+            " The bounds contradict each other, so they do not hold: give a larger norm_bound or "
             "noise."
         )
     return Result(
@@ -240,24 +268,35 @@ def _result(run: Run, stop: Stop, dropped: int) -> Result:
         message=message,
         nfev=run.n_told,
         nfail=run.n_failed,
+        npruned=run.n_pruned,
         nit=run.n_told,
         errors=list(run.errors),
         seconds=run.seconds,
-        history=History(player.trials.finished, run.checkpoints, run.failed_params),
+        history=History(
+            player.trials.finished, run.checkpoints, run.failed_params, run.times.spans()
+        ),
         direction=player.direction,
+        seed=player.seed,
         optimizer=run.shown,
     )
 
 
-def _nothing_in_time(run: Run) -> EvaluationFailed:
-    text = f"no evaluation gave a value in time, within {run.limits.max_seconds:g} seconds"
+def _nothing(run: Run) -> EvaluationFailed:
+    if run.limits.max_seconds is None or run.time_up() is None:
+        return EvaluationFailed(
+            f"all {run.n_pruned:,} evaluations ended early, so there is no value: end only those "
+            "for which should_prune() returns True",
+            run.n_failed,
+            run.errors,
+        )
+    text = f"no evaluation gave a value within {run.limits.max_seconds:g} seconds"
     if run.n_failed:
         text += f": {run.n_failed:,} failed, the first with {error_text(run.errors[0])}"
     return EvaluationFailed(f"{text}. Give more time", run.n_failed, run.errors)
 
 
 def _contradicted(player: Player, best: Suggestion, certificate: float) -> bool:
-    """Whether the data have shown that bounds which should be certain are not."""
+    """Whether the data contradict bounds that should hold."""
     certain = player.guarantee in ("proven", "published")
     if not certain or not optional.has_certificate(player.policy):
         return False
@@ -269,7 +308,7 @@ def _contradicted(player: Player, best: Suggestion, certificate: float) -> bool:
 
 
 def limits_of(n_evals: object, max_seconds: object, tolerance: object, callback: object) -> Limits:
-    """When to stop, checked: something must end the run."""
+    """The checked limits of a run. At least one must be given."""
     if n_evals is None and max_seconds is None and tolerance is None and callback is None:
         raise InvalidInput(
             "nothing would end the run: give n_evals, max_seconds or tolerance, or a callback "
@@ -293,7 +332,7 @@ def _whole(name: str, value: object) -> int:
 
 
 def workers_of(executor: Any, in_flight: object, batch: object) -> Workers | None:
-    """Who evaluates, checked; None for this thread."""
+    """The checked settings of the executor, or None to evaluate in this thread."""
     size = _whole("batch", batch)
     if executor is None:
         if in_flight is not None or batch != 1:
@@ -309,14 +348,14 @@ def workers_of(executor: Any, in_flight: object, batch: object) -> Workers | Non
         )
     if hasattr(executor, "get_executor"):
         raise InvalidInput(
-            f"executor={executor!r} is a client of Dask: give client.get_executor(pure=False)"
+            f"executor={executor!r} is a Dask client: give client.get_executor(pure=False)"
         )
     width = _workers(executor) if in_flight is None else _whole("in_flight", in_flight)
     return Workers(executor, width, size)
 
 
 def _workers(executor: Any) -> int:
-    """How many workers an executor has, as far as it says."""
+    """The number of workers of an executor, or of cores if that cannot be found out."""
     number = getattr(executor, "_max_workers", None)  # threads and processes
     if isinstance(number, int):
         return max(number, 1)
@@ -330,12 +369,15 @@ def _caught(catch: Any) -> tuple[type[BaseException], ...]:
     kinds = catch if isinstance(catch, tuple) else (catch,)
     if not all(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
         raise InvalidInput(
-            f"catch={catch!r}: give a class of errors or a tuple of them; () catches none"
+            f"catch={catch!r}: give an exception class or a tuple of them; () catches none"
         )
     return kinds
 
 
 def _check_progress(progress: object) -> bool | None:
     if progress is not None and not isinstance(progress, bool):
-        raise InvalidInput(f"progress={progress!r}: give True, False, or None for on a terminal")
+        raise InvalidInput(
+            f"progress={progress!r}: give True, False, or None to show it on a terminal and in a "
+            "notebook only"
+        )
     return progress

@@ -20,7 +20,7 @@ from partita.space import Space, as_space
 
 from .calls import minimize
 
-#: Arguments of `minimize` that SciPy has its own words for; all others are options.
+#: Arguments of `minimize` for which SciPy has arguments of its own; all others are options.
 _SCIPYS = ("f", "space", "x0", "callback")
 _OPTIONS = tuple(name for name in inspect.signature(minimize).parameters if name not in _SCIPYS)
 
@@ -53,21 +53,21 @@ def scipy_method(
     Parameters
     ----------
     fun, x0, args
-        The function, of an array; the first point that is evaluated; further arguments of fun.
+        The function of an array; the first point to evaluate; further arguments of fun.
     jac, hess, hessp
-        Not used, with a warning.
+        Not used; a warning says so.
     bounds
         Required, and finite.
     constraints
-        None: give `options={"feasible": ...}` instead, a function that is True where fun may be
-        evaluated.
+        Not supported. Give `options={"feasible": ...}` instead, a function that returns True where
+        fun may be evaluated.
     callback
-        Called after each value as SciPy does: with an `intermediate_result` (x, fun: the point and
+        Called after each value, as SciPy does: with an `intermediate_result` (x, fun: the point and
         its value) if its only argument has that name, else with the point. It ends the run by
-        StopIteration, or by returning True.
+        raising StopIteration, or by returning True.
     **options
-        `options={...}` of SciPy's `minimize`: `n_evals` and the others that `pt.minimize` takes.
-        SciPy's `tol` is the tolerance, its `disp` the progress.
+        `options={...}` of SciPy's `minimize`: `n_evals` and the other arguments of `pt.minimize`.
+        SciPy's `tol` sets the tolerance, its `disp` the progress bar.
     """
     if "tol" in options:
         tol = options.pop("tol")
@@ -77,13 +77,13 @@ def scipy_method(
     unknown = sorted(set(options).difference(_OPTIONS))
     if unknown:
         raise InvalidInput(
-            f"options: {', '.join(map(repr, unknown))} is unknown. Give some of "
+            f"options: {', '.join(map(repr, unknown))} is unknown. The options are "
             f"{', '.join(_OPTIONS)}"
         )
     if constraints is not None and np.size(constraints):
         raise InvalidInput(
-            'constraints are not supported: give options={"feasible": function}, True where fun '
-            "may be evaluated"
+            'constraints are not supported: give options={"feasible": function} instead, which '
+            "returns True where fun may be evaluated"
         )
     unused = [name for name, g in (("jac", jac), ("hess", hess), ("hessp", hessp)) if g]
     if unused:
@@ -102,7 +102,7 @@ def scipy_method(
 
 
 def _scipy_space(x0: npt.ArrayLike, bounds: Any) -> tuple[Space, npt.NDArray[np.float64]]:
-    """What may vary, and the first point."""
+    """The search space, and the first point."""
     if bounds is None:
         raise InvalidInput("bounds are required: give bounds=[(low, high), ...]")
     start = np.atleast_1d(as_floats(x0, "x0"))
@@ -114,21 +114,21 @@ def _scipy_space(x0: npt.ArrayLike, bounds: Any) -> tuple[Space, npt.NDArray[np.
 
 
 def _spread(bounds: Any, n: int) -> Any:
-    """SciPy's `Bounds` for n variables, where it may have one number for all of them."""
+    """The bounds of n variables; SciPy's `Bounds` may have one number for all of them."""
     if not (hasattr(bounds, "lb") and hasattr(bounds, "ub")):
         return bounds
     sides = [np.ravel(as_floats(side, "bounds")) for side in (bounds.lb, bounds.ub)]
     low, high = (np.broadcast_to(side, n) if side.size == 1 else side for side in sides)
     if low.size != high.size:
         raise InvalidInput(
-            f"bounds: lb has {low.size} numbers and ub {high.size}. Give one each for every "
-            f"variable, {n}, or one for all"
+            f"bounds: lb has {low.size} numbers and ub has {high.size}. Give {n} of each, one for "
+            "every variable, or one number for all"
         )
     return list(zip(low.tolist(), high.tolist(), strict=True))
 
 
 def _scipy_callback(callback: Callable[..., Any]) -> Callback:
-    """SciPy's kind of callback as ours."""
+    """A SciPy callback as one for `minimize`."""
     try:
         names = list(inspect.signature(callback).parameters)
     except (TypeError, ValueError):

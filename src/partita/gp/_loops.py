@@ -14,6 +14,8 @@ import numpy as np
 
 from partita._compiled import compiled
 
+from . import _plain
+
 #: A posterior variance may fall this far below zero by rounding; anything lower is an error.
 VARIANCE_TOLERANCE = 1e-9
 #: What `observe`, `shrink` and `condition` return instead of a gain when a variance is lost.
@@ -32,7 +34,7 @@ def _matern_of(squared, form):
     return (1.0 + z + z * z / 3.0) * math.exp(-z)
 
 
-@compiled
+@compiled(plain=_plain.matern, work=lambda left, right, form: left.shape[0] * right.shape[0])
 def matern(left, right, form):
     """Matérn kernel between rows (n, d) and (m, d), both divided by the lengthscales.
 
@@ -51,7 +53,7 @@ def matern(left, right, form):
     return out
 
 
-@compiled
+@compiled(plain=_plain.matern_among, work=lambda points, form: points.shape[0] ** 2)
 def matern_among(points, form):
     """Matérn kernel (n, n) among rows (n, d) divided by the lengthscales; `form` as in `matern`."""
     n, d = points.shape
@@ -66,7 +68,7 @@ def matern_among(points, form):
     return out
 
 
-@compiled
+@compiled(plain=_plain.matern_slopes, work=lambda squares, weights, form: squares.shape[1] ** 2)
 def matern_slopes(squares, weights, form):
     """Matérn kernel (n, n) from squared differences (d, n, n) and 1/ℓ² (d,), and its slope.
 
@@ -95,7 +97,7 @@ def matern_slopes(squares, weights, form):
     return kernel, slope
 
 
-@compiled
+@compiled(plain=_plain.likelihood_slopes, work=lambda inverse, *_: inverse.shape[0] ** 2)
 def likelihood_slopes(inverse, weights, square, slope, squares, counts):
     """Derivatives of half of log det A + wᵀAw/s by log ℓ_i (times ℓ_i²), and by τ, (d + 1,).
 
@@ -113,7 +115,9 @@ def likelihood_slopes(inverse, weights, square, slope, squares, counts):
     return out
 
 
-@compiled
+@compiled(
+    plain=_plain.gaussian_sums, work=lambda points, centres, *_: points.shape[0] * centres.shape[0]
+)
 def gaussian_sums(points, centres, first, second, width):
     """Sums of `first` and of `second` (P,) around points (n, d), (2, n).
 
@@ -134,7 +138,7 @@ def gaussian_sums(points, centres, first, second, width):
     return out
 
 
-@compiled
+@compiled(plain=_plain.observe_rows, work=lambda rows, used, mean, *_: used * mean.shape[0] // 4)
 def observe_rows(rows, used, mean, variance, column, j, value, noise):
     """Condition on a value at candidate j, remembering one more row of V = L⁻¹K.
 
@@ -159,7 +163,7 @@ def observe_rows(rows, used, mean, variance, column, j, value, noise):
 
 @compiled
 def shrink(cov, std, j, noise):
-    """Lower the covariance by one play of candidate j with noise variance `noise`; refresh `std`.
+    """Lower the covariance by an evaluation of candidate j with variance `noise`; refresh `std`.
 
     Returns the information gained, ½ log(1 + Σ_jj / noise), or LOST.
     """
@@ -186,7 +190,7 @@ def shrink(cov, std, j, noise):
 
 @compiled
 def observe(mean, std, cov, j, value, noise):
-    """Condition on one value at candidate j with noise variance `noise`: α over its plays.
+    """Condition on one value at candidate j with noise variance `noise`: α over its evaluations.
 
     μ += Σ_j (y − μ_j)/(Σ_jj + noise), Σ −= Σ_j Σ_jᵀ/(Σ_jj + noise). Returns the information gained.
     """

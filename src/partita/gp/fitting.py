@@ -1,9 +1,9 @@
 """Learning a Gaussian process's settings from data: amplitude, lengthscales, noise, mean, shape.
 
-Notation: P points, n_j plays of point j with mean ȳ_j, N = Σ n_j, r_j the noise variance there over
-the overall one, S the sum of squares within points over r_j, R the kernel matrix with k(x, x) = 1,
-τ the noise variance over the amplitude's square, A = R + diag(τ r_j/n_j), or the told variance over
-the amplitude's square instead of τ r_j/n_j.
+Notation: P points, n_j evaluations of point j with mean ȳ_j, N = Σ n_j, r_j the noise variance
+there over the overall one, S the sum of squares within points over r_j, R the kernel matrix with
+k(x, x) = 1, τ the noise variance over the amplitude's square, A = R + diag(τ r_j/n_j), or the told
+variance over the amplitude's square instead of τ r_j/n_j.
 """
 
 from __future__ import annotations
@@ -179,7 +179,8 @@ class _Posterior:
         self._raw, self._fixed, self._frame = data, fixed, frame
         self._most_noise = most_noise
         self._total = float(data.counts.sum())
-        #: Plays over noise ratios; infinite where the noise was told, which τ says nothing about.
+        #: Evaluations over noise ratios; infinite where the noise was told, which τ says nothing
+        #: about.
         self._plays = np.where(np.isnan(data.known), data.counts / data.ratios, np.inf)
         self._loudness = float(((data.counts - 1.0) * np.log(data.ratios)).sum())
         differences = data.points[:, None, :] - data.points[None, :, :]

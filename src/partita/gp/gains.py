@@ -72,7 +72,7 @@ def greedy_information_gain(
 ) -> GainBounds:
     """Bounds on the largest information gain of 1, …, `steps` points of a finite set.
 
-    The lower bound comes from playing the point of largest variance each time. It is at least
+    The lower bound comes from evaluating the point of largest variance each time. It is at least
     1 − 1/e of the largest, since the gain is submodular (Nemhauser, Wolsey & Fisher 1978; Srinivas
     et al. 2010). The upper bound is never above e/(e−1) times the lower: t points add to
     what s greedy ones have at most t times what the next greedy one adds, so
@@ -83,11 +83,12 @@ def greedy_information_gain(
     kernel
         The kernel.
     points
-        A finite domain, or points (m, d) of the unit cube. Each may be played any number of times.
+        A finite domain, or points (m, d) of the unit cube. Each may be evaluated any number of
+        times.
     alpha
         The regulariser.
     steps
-        How many points are played.
+        The number of evaluations.
     """
     rows = _points(kernel, points)
     regulariser = as_positive("alpha", alpha)
@@ -108,8 +109,8 @@ def greedy_information_gain(
 class GreedyGain:
     """An upper bound on the largest information gain of t points of a finite set, for growing t.
 
-    See `greedy_information_gain`. Of the lines γ_s + t a_s, a_s what one more play adds, only those
-    are kept that are lowest for some t from now on: a few, however many plays.
+    See `greedy_information_gain`. Of the lines γ_s + t a_s, a_s the gain of one more evaluation,
+    only those are kept that are lowest for some later t: a few, however many evaluations.
     """
 
     def __init__(self, kernel: Matern, points: Grid | Arms | npt.ArrayLike, alpha: float) -> None:
@@ -126,7 +127,7 @@ class GreedyGain:
 
     @property
     def gain(self) -> float:
-        """Information gain of the plays so far."""
+        """Information gain of the evaluations so far."""
         return self._posterior.gain
 
     def __call__(self, t: int) -> float:
@@ -139,7 +140,7 @@ class GreedyGain:
         return _at(lines[0], t)
 
     def play(self) -> int:
-        """Play the point of largest variance; its number."""
+        """Evaluate the point of largest variance, and return its number."""
         with one_thread():
             if self._posterior.wants_refit(int(np.count_nonzero(self._counts))):
                 self._refit()
@@ -151,7 +152,7 @@ class GreedyGain:
         return best
 
     def _add_line(self) -> None:
-        """Add the line of the plays so far, which is flatter than all before."""
+        """Add the line of the evaluations so far, which is flatter than all before."""
         added = 0.5 * float(np.log1p(self._posterior.std.max() ** 2 / self._alpha))
         line, lines = (self._posterior.gain, added), self._lines
         while lines and lines[-1][1] <= added:  # no steeper after rounding: the lower one serves
@@ -163,7 +164,7 @@ class GreedyGain:
         lines.append(line)
 
     def state(self) -> State:
-        """The plays, their posterior and the lines, as plain data."""
+        """The evaluations, their posterior and the lines, as plain data."""
         posterior = self._posterior
         return {
             "counts": self._counts.copy(),
@@ -173,7 +174,7 @@ class GreedyGain:
         }
 
     def restore(self, saved: Saved) -> None:
-        """Go on from a saved state."""
+        """Restore a saved state."""
         self._counts = saved.wholes("counts", (len(self._prior),), 0, 2**40)
         self._plays = int(self._counts.sum())
         lines = saved.floats("lines", (None, 2), 0.0)

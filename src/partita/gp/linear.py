@@ -180,7 +180,7 @@ class LinearPosterior:
         return {**arrays, "updates": self._updates, "gain": float(self.gain)}
 
     def restore(self, saved: Saved) -> None:
-        """Go on from a saved state, of the same arms."""
+        """Restore a saved state, of the same arms."""
         for name in _ARRAYS:
             setattr(self, name, saved.floats(name, getattr(self, name).shape))
         even = np.allclose(self._gram, self._gram.T, 1e-9) and np.allclose(
@@ -199,12 +199,12 @@ class LinearPosterior:
         return features @ self._theta, np.sqrt(np.maximum(variance, 0.0))
 
     def plan(self) -> LinearPlan:
-        """A plan with no pending plays yet."""
+        """A plan with no pending evaluations yet."""
         return LinearPlan(self._features, self._cov.copy(), self._variance.copy(), self.alpha)
 
 
 class LinearPlan:
-    """Standard deviations (m,) as if pending plays had been observed."""
+    """Standard deviations (m,) as if pending evaluations had been observed."""
 
     __slots__ = ("_alpha", "_cov", "_features", "_variance", "std")
 
@@ -215,7 +215,7 @@ class LinearPlan:
         self.std = np.sqrt(np.maximum(variance, 0.0))
 
     def add(self, j: int) -> None:
-        """Lower the standard deviations by one more play of arm j."""
+        """Lower the standard deviations by one more evaluation of arm j."""
         feature = self._features[j]
         column = self._cov @ feature
         total = max(float(feature @ column), 0.0) + self._alpha

@@ -27,7 +27,7 @@ from .settings import Fixed, Settings
 PRIOR = 10.0
 #: Widths of the neighbourhood that are tried, in sides of the domain, times √d.
 WIDTHS = (0.05, 0.1, 0.2)
-#: How often the ratios are improved, and where they may lie.
+#: The number of iterations for the ratios, and their range.
 ROUNDS, LEAST, MOST = 3, 1e-4, 1e4
 #: How much more likely the data must be with a map, in nats, beside its degrees of freedom.
 EVIDENCE = 3.0

@@ -1,4 +1,4 @@
-"""Pending plays: standard deviations as if they had been observed. Desautels et al. 2014.
+"""Pending evaluations: standard deviations as if they had been observed. Desautels et al. 2014.
 
 Standard deviations do not depend on values, so they can be lowered before a value arrives; means
 cannot.
@@ -17,25 +17,25 @@ from .posterior import Plan
 
 
 class Planner:
-    """The plays pending at the candidates of one posterior, which knows told data only."""
+    """Pending evaluations of the candidates of one posterior, which has observed values only."""
 
     __slots__ = ("_done", "_order", "_pending", "_plan")
 
     def __init__(self) -> None:
         self._pending: dict[int, int] = {}
         self._plan: Plan | None = None
-        #: Plays in the order in which the plan has them, and how many of them it has.
+        #: Evaluations in the order in which the plan has them, and how many of them it has.
         self._order: list[int] = []
         self._done = 0
 
     def add(self, j: int) -> None:
-        """Add one pending play of candidate j."""
+        """Add one pending evaluation of candidate j."""
         self._pending[j] = self._pending.get(j, 0) + 1
         self._order.append(j)
 
     @property
     def pending(self) -> dict[int, int]:
-        """How many plays of each candidate are pending."""
+        """The number of pending evaluations of each candidate."""
         return self._pending
 
     @property
@@ -44,14 +44,14 @@ class Planner:
         return self._done > 0
 
     def remove(self, j: int) -> None:
-        """Remove one pending play of candidate j."""
+        """Remove one pending evaluation of candidate j."""
         self._pending[j] -= 1
         if not self._pending[j]:
             del self._pending[j]
         self.renew()
 
     def reset(self, pending: dict[int, int]) -> None:
-        """Replace the pending plays by these numbers of plays by candidate."""
+        """Replace the pending evaluations by these numbers of evaluations by candidate."""
         self._pending = pending
         self.renew()
 
@@ -62,9 +62,9 @@ class Planner:
         self._done = 0
 
     def std(self, told: FloatArray, plan: Callable[[], Plan]) -> FloatArray:
-        """Standard deviations (m,) that count the pending plays; `told` (m,) do not.
+        """Standard deviations (m,) that count the pending evaluations; `told` (m,) do not.
 
-        `plan()` gives a plan of the posterior without pending plays.
+        `plan()` gives a plan of the posterior without pending evaluations.
         """
         if not self._pending:
             return told
@@ -80,7 +80,7 @@ class Planner:
 
 
 def planners_state(planners: Sequence[Planner], posteriors: Sequence[object] = ()) -> State:
-    """The pending plays of several posteriors, in arrays for all of them.
+    """The pending evaluations of several posteriors, in arrays for all of them.
 
     Plans are made again, from covariances. Where one was given up since, the plan would be another
     in its last bits, and nothing is saved: see `warm`.
@@ -99,7 +99,7 @@ def planners_state(planners: Sequence[Planner], posteriors: Sequence[object] = (
 
 
 def restore_planners(saved: Saved, planners: Sequence[Planner], sizes: Sequence[int]) -> None:
-    """Put the pending plays of posteriors with `sizes` candidates into their saved state."""
+    """Put the pending evaluations of posteriors with `sizes` candidates into their saved state."""
     number = len(planners)
     pending = saved.cut("sizes", saved.wholes("pending", (None,)), number)
     plays = saved.cut("sizes", saved.wholes("plays", (None,), 1), number)
@@ -112,6 +112,6 @@ def restore_planners(saved: Saved, planners: Sequence[Planner], sizes: Sequence[
         if done[i]:
             ordered = np.unique(orders[i], return_counts=True)
             known = dict(zip(*(part.tolist() for part in ordered), strict=True))
-            saved.require(known == counts, "an order of the pending plays")
+            saved.require(known == counts, "an order of the pending evaluations")
         planner._pending, planner._plan = counts, None
         planner._order, planner._done = orders[i].tolist(), done[i]

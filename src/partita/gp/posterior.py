@@ -1,9 +1,9 @@
-"""The exact Gaussian-process posterior on m candidates, however often each is played.
+"""The exact Gaussian-process posterior on m candidates, however often each is evaluated.
 
 Notation: m candidates, k of them with data, regulariser α. An observation of weight w has noise
 variance α/w; w is 1 unless the noise of single values is known. Several observations of candidate j
-are exactly one of their weighted mean ȳ_j, with the sum w_j of their weights: n plays of weight 1
-are one with noise variance α/n.
+are exactly one of their weighted mean ȳ_j, with the sum w_j of their weights: n evaluations of
+weight 1 are one with noise variance α/n.
 
 `DensePosterior` keeps the covariance of all candidates, (m, m): an observation is a rank-one
 update, O(m²) whatever the number of observations. `rows.RowPosterior` serves tens of thousands of
@@ -28,7 +28,7 @@ from . import _loops
 FACTOR_FROM = 256
 #: Rank-one updates before a dense posterior is computed afresh, so that rounding cannot pile up.
 REFRESH_AFTER = 4096
-#: How far a saved covariance of unit variance may lie outside [−1, 1], by rounding.
+#: How far a saved covariance of unit variance may be outside [−1, 1], by rounding.
 ROUNDING = 1e-6
 
 
@@ -132,12 +132,12 @@ def deviation(variance: FloatArray) -> FloatArray:
 
 
 class Plan(Protocol):
-    """Standard deviations as if pending plays had been observed; means are untouched."""
+    """Standard deviations as if pending evaluations had been observed; means are untouched."""
 
     std: FloatArray
 
     def add(self, j: int) -> None:
-        """Lower the standard deviation by one more play of candidate j."""
+        """Lower the standard deviation by one more evaluation of candidate j."""
         ...
 
 
@@ -168,12 +168,12 @@ class Posterior(Protocol):
         ...
 
     def plan(self) -> Plan:
-        """A plan with no pending plays yet."""
+        """A plan with no pending evaluations yet."""
         ...
 
     @property
     def kept_numbers(self) -> int:
-        """How many numbers its covariance keeps."""
+        """The number of entries of its covariance."""
         ...
 
     @property
@@ -298,7 +298,7 @@ class DensePosterior:
         return self.cov is None or self._updates >= REFRESH_AFTER
 
     def plan(self) -> Plan:
-        """A copy of the covariance, to be lowered by pending plays."""
+        """A copy of the covariance, to be lowered by pending evaluations."""
         if self.cov is None:
             raise AssertionError("plan() of a cold posterior")
         return _DensePlan(self.cov.copy(), self.std.copy(), self.alpha)
@@ -355,4 +355,4 @@ class _DensePlan:
 
     def add(self, j: int) -> None:
         if _loops.shrink(self._cov, self.std, j, self._alpha) == _loops.LOST:
-            raise lost("pending play")
+            raise lost("pending evaluation")

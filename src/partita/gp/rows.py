@@ -343,7 +343,7 @@ class RowPosterior:
         return len(self._memory) >= 2 * distinct + 16 * BLOCK_ROWS
 
     def plan(self) -> Plan:
-        """Columns of pending plays are kept apart from what was told."""
+        """Columns of pending evaluations are kept apart from what was told."""
         return _RowPlan(self)
 
     def cool(self) -> None:
@@ -359,7 +359,7 @@ class RowPosterior:
         }
 
     def restore(self, saved: Saved, prior: Prior) -> None:
-        """Go on from a saved state, of candidates whose prior is given."""
+        """Restore a saved state, of candidates whose prior is given."""
         self._prior = prior
         self._memory = Rows(prior) if self._shape is None else InverseFactor(prior, self._shape)
         self.mean = saved.floats("mean", (len(prior),))

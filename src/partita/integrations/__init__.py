@@ -1,1 +1,1 @@
-"""Partita inside other tools. Each module needs the tool it is named for, and nothing else does."""
+"""Integrations with other tools. Each module needs the tool that it is named after."""

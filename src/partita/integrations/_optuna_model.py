@@ -1,4 +1,4 @@
-"""What a sampler has learned of one search space: an `Optimizer`, and which trials are in it."""
+"""The model of one search space: an `Optimizer`, and the trials that it has learned from."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ from partita.errors import InvalidInput
 from partita.model.assumptions import Assumptions
 from partita.optimize.failures import Failures
 from partita.optimize.making import check_maker
-from partita.optimize.optimizer import Optimizer, Suggestion, Trial
+from partita.optimize.optimizer import Optimizer
+from partita.optimize.trial import Suggestion, Trial
 from partita.space import Space
 
-from ._optuna_space import PROPOSAL, SearchSpace, Translation
+from ._optuna_space import PROPOSAL, Rules, SearchSpace, Translation
 
 _LOGGER = logging.getLogger(__name__)
 
-#: Values beyond this are no measurements: see `Model._told_as`.
+#: Values larger than this are treated as infinite: see `Model._told_as`.
 LARGEST = 1e100
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a sampler tells its optimisers, besides the search space and the seed.
+    """The settings of a sampler's optimizers, except for the search space and the seed.
 
-    Settings that no search space would fit are refused, as `Optimizer` would with one.
+    Settings that are invalid for every search space are refused, as by `Optimizer`.
     """
 
     assumptions: Assumptions
@@ -39,7 +40,7 @@ class Settings:
     policy: str | Callable[..., Any] | None
 
     def __post_init__(self) -> None:
-        """Refuse what no search space would fit."""
+        """Refuse settings that are invalid for every search space."""
         if isinstance(self.policy, str):
             from partita.policies.named import read_policy
 
@@ -48,41 +49,51 @@ class Settings:
             check_maker(self.policy)
         if self.assumptions.norm_bound is not None:
             check_scale("norm_bound", self.assumptions.norm_bound)
-        # An optimiser of something simple checks the rest, in its own words.
+        # An optimizer of a simple space checks the rest, with its own messages.
         simple = {"n_evals": self.n_evals, "delta": self.assumptions.delta}
         Optimizer({"x": (0.0, 1.0)}, policy="uniform", **simple)  # type: ignore[arg-type]
 
     def optimizer(self, space: Space, direction: Any = "minimize", seed: int = 0) -> Optimizer:
-        """An optimiser of a space."""
+        """An optimizer for a space."""
         more = {"n_evals": self.n_evals, "policy": self.policy, **self.assumptions.keywords()}
         return Optimizer(space, direction=direction, seed=seed, **more)
 
 
+def readings_of(trial: Any) -> dict[int, float]:
+    """What a trial reported, in the order of its steps."""
+    return {
+        step: float(trial.intermediate_values[step]) for step in sorted(trial.intermediate_values)
+    }
+
+
 class _Pending(NamedTuple):
-    """The trial in the optimiser, and its point."""
+    """A trial of the optimizer, and its point."""
 
     trial: Trial
     point: dict[str, Any]
 
 
 class Model:
-    """An optimiser on a search space, kept up with the trials of a study.
+    """An optimizer on a search space, kept up to date with the trials of a study.
 
     Parameters
     ----------
     search_space
-        Distributions that Partita plays.
+        Distributions that Partita supports.
+    rules
+        When the objective asks for a parameter that not all trials have.
     direction, seed, settings
         As `Optimizer` takes them.
     pruned
-        Whether the last value that a pruned trial reported counts as its value.
+        Whether the model learns what the last report of a pruned trial says about its value.
     std_attr
-        The user attribute that holds the standard deviation of a trial's noise; None for no such.
+        The user attribute with the standard deviation of a trial's noise, or None.
     """
 
     def __init__(
         self,
         search_space: SearchSpace,
+        rules: Rules,
         *,
         direction: Any,
         seed: int,
@@ -90,9 +101,9 @@ class Model:
         pruned: bool,
         std_attr: str | None = None,
     ) -> None:
-        self.translation = Translation(search_space)
+        self.translation = Translation(search_space, rules)
         self.optimizer = settings.optimizer(self.translation.space, direction, seed)
-        self._counts = {TrialState.COMPLETE, TrialState.PRUNED} if pruned else {TrialState.COMPLETE}
+        self._pruned = pruned
         self._pending: dict[int, _Pending] = {}
         self._failures = Failures(self.optimizer, seed)
         #: Points that failed before any trial had a value.
@@ -104,8 +115,8 @@ class Model:
     def propose(self, number: int) -> dict[str, Any] | None:
         """Values for a trial, in the internal form; None to sample it at random.
 
-        That is where no trial has a value yet and the policy asks for what failed before, as some
-        do for ever. Once there is a value, there is a place to go instead.
+        None is returned if no trial has a value yet and the policy asks for a point that failed
+        before, as some do forever. Once there is a value, other points can be tried instead.
         """
         self._release()
         trial = self._failures.ask()
@@ -117,7 +128,7 @@ class Model:
         return point
 
     def take(self, trial: Any) -> None:
-        """Take in a trial: one that another worker runs, or that has ended."""
+        """Add a trial to the model: one that another worker runs, or that has ended."""
         proposal = trial.system_attrs.get(PROPOSAL) or {}
         if trial.number in self._pending:
             proposal = self._pending[trial.number].point
@@ -132,18 +143,30 @@ class Model:
             pending = None
         if point is None:
             return
-        value = self._told_as(trial.value) if trial.state in self._counts else None
+        value = self._told_as(trial.value) if trial.state == TrialState.COMPLETE else None
         std = self._std_of(trial) if value is not None and value == trial.value else None
-        if pending is not None and value is not None:
-            self.optimizer.tell(pending.trial, value, std)
-            self._failures.succeeded(point)
-            return
+        reports = readings_of(trial)
+        ends_early = value is None and self._pruned and trial.state == TrialState.PRUNED
         with suppress(InvalidInput):  # fixed by the user, outside the search space
-            if value is None:
+            if ends_early and self.optimizer.expected(reports) is not None:
+                self.optimizer.prune(self._reporting(point, pending, reports))
+            elif value is None:
                 self._fail(point, pending)
-            else:
+                return
+            elif pending is None and not reports:
                 self.optimizer.add(point, value, std)
-                self._failures.succeeded(point)
+            else:
+                self.optimizer.tell(self._reporting(point, pending, reports), value, std)
+            self._failures.succeeded(point)
+
+    def _reporting(
+        self, point: dict[str, Any], pending: _Pending | None, reports: dict[int, float]
+    ) -> Trial:
+        """The trial of the optimiser for one that has ended, with what that reported."""
+        trial = self.optimizer.expect(point) if pending is None else pending.trial
+        for step, reading in reports.items():
+            trial.report(reading, step)
+        return trial
 
     @property
     def pending(self) -> int:
@@ -151,9 +174,9 @@ class Model:
         return self.optimizer.n_pending - self._failures.held
 
     def recommend(self) -> Suggestion:
-        """The best parameters by what is known, as the objective gets them."""
+        """The parameters with the best posterior, in the form that the objective gets."""
         best = self.optimizer.recommend()
-        return best._replace(params=self.translation.external(best.params))
+        return best.at(self.translation.external(best.params))
 
     def _fail(self, point: dict[str, Any], pending: _Pending | None) -> None:
         self._failures.failed(point, None if pending is None else pending.trial)
@@ -161,7 +184,7 @@ class Model:
             self._failed.add(tuple(point.values()))
 
     def _release(self) -> None:
-        """Give up trials kept pending that would take the policy past its horizon."""
+        """Cancel trials kept pending that would exceed the policy's horizon."""
         if self._failures.any and self._planned is not None:
             keep = self._planned - self.optimizer.n_told - len(self._pending) - 1
             self._failures.release(max(keep, 0))
@@ -173,8 +196,8 @@ class Model:
     def _std_of(self, trial: Any) -> float | None:
         """The noise of a trial's value; None if it is not known, or cannot be used.
 
-        A study goes on whatever its attributes hold: the value counts without, and a warning says
-        so, the first time.
+        An unusable attribute does not stop a study: the value is used without it, with a warning
+        the first time.
         """
         given = None if self._std_attr is None else trial.user_attrs.get(self._std_attr)
         try:
@@ -183,7 +206,7 @@ class Model:
             if not self._std_warned:
                 _LOGGER.warning(
                     "Trial %d has the user attribute %r, which cannot be used: %s. Its value is "
-                    "told without, as are others like it, with no further warning. If the "
+                    "used without it. There will be no further warnings of this kind. If the "
                     "attribute means something else, give PartitaSampler another std_attr or None.",
                     trial.number,
                     self._std_attr,
@@ -193,10 +216,10 @@ class Model:
             return None
 
     def _told_as(self, value: float | None) -> float | None:
-        """The value to tell; None if there is none.
+        """The value to report to the optimizer; None if there is none.
 
-        Optuna takes infinite values. They are told as the worst or best value so far, since a
-        region where training diverges must not look unknown.
+        Optuna allows infinite values. They are replaced by the worst or best value so far, so that
+        a region where training diverges does not look unexplored.
         """
         if value is None or math.isnan(value):
             return None

@@ -1,13 +1,13 @@
 """Optuna's distributions as a space of Partita, and trials as points of it.
 
-Values are in Optuna's internal form: numbers as they are, choices by their number. Choices may then
-be of any kind, and a proposal is plain JSON.
+Values are in Optuna's internal form: numbers, and choices by their index. So choices may be of any
+type, and a proposal is plain JSON.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from optuna.distributions import (
     BaseDistribution,
@@ -19,18 +19,30 @@ from optuna.study import StudyDirection
 
 from partita.errors import InvalidInput
 from partita.space import Categorical, Float, Integer, Stepped
+from partita.space.conditions import MIDDLE, Condition
 from partita.space.space import space_of
 
-#: Where a trial keeps what was proposed for it, a dict of values by name.
+#: The attribute of a trial with the values proposed for it, a dict by name.
 PROPOSAL = "partita:proposal"
 
 SearchSpace = dict[str, BaseDistribution]
 
 
-def parameter_of(distribution: BaseDistribution) -> Float | Integer | Stepped | Categorical | None:
-    """A distribution as a parameter; None for one that Partita does not play.
+class Rule(NamedTuple):
+    """A parameter is asked for where its parent is, and has one of some values, internal ones."""
 
-    That is one of a single value, or a range too narrow or too wide for floating point.
+    parent: str
+    values: frozenset[int]
+
+
+#: For each parameter that is not always asked for, when it is; None if no rule is known.
+Rules = Mapping[str, Rule | None]
+
+
+def parameter_of(distribution: BaseDistribution) -> Float | Integer | Stepped | Categorical | None:
+    """A distribution as a parameter; None for one that Partita does not support.
+
+    That is a distribution with a single value, or a range too narrow or wide for floating point.
     """
     if distribution.single():
         return None
@@ -52,7 +64,7 @@ def parameter_of(distribution: BaseDistribution) -> Float | Integer | Stepped | 
 
 
 def check_search_space(given: object) -> SearchSpace:
-    """What can be played of the search space that a user gave."""
+    """The supported part of the search space that a user gave."""
     if not isinstance(given, Mapping) or not given:
         raise InvalidInput(
             f"search_space={given!r}: give a dict of names and distributions, such as "
@@ -74,7 +86,7 @@ def check_search_space(given: object) -> SearchSpace:
 
 
 def playable(distributions: Mapping[str, BaseDistribution]) -> SearchSpace:
-    """Those that Partita plays, by name."""
+    """The distributions that Partita supports, by name."""
     return {
         name: distribution
         for name, distribution in sorted(distributions.items())
@@ -83,7 +95,7 @@ def playable(distributions: Mapping[str, BaseDistribution]) -> SearchSpace:
 
 
 def completed(study: Any, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of all parameters, those not given as in the best trial that has the given ones."""
+    """The values of all parameters; missing ones are those of the best trial with the others."""
     same = [
         trial
         for trial in study.get_trials(deepcopy=False)
@@ -99,16 +111,27 @@ def completed(study: Any, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Translation:
-    """A search space in both languages."""
+    """A search space, translated between Optuna and Partita.
 
-    def __init__(self, search_space: SearchSpace) -> None:
-        self.search_space = dict(search_space)
+    A parameter that is not always asked for is conditional in ours, if its rule is known. Else it
+    is there always: where the objective does not ask for it, it hardly matters where it stands.
+    """
+
+    def __init__(self, search_space: SearchSpace, rules: Rules | None = None) -> None:
+        self.search_space, self.rules = dict(search_space), dict(rules or {})
         parameters = [parameter_of(distribution) for distribution in search_space.values()]
         if not parameters or None in parameters:
-            raise AssertionError("a search space of playable distributions")
+            raise AssertionError("a search space of supported distributions")
         played = tuple(parameter for parameter in parameters if parameter is not None)
-        self.space = space_of(tuple(search_space), played)
-        # Looked up once, as instance checks of Optuna's abstract classes are slow.
+        names = tuple(search_space)
+        conditions = tuple(self._condition(names, played, name) for name in names)
+        self.space = space_of(names, played, conditions=conditions if any(conditions) else ())
+        self._middle = {
+            name: parameter.decode([MIDDLE] * parameter.width)
+            for name, parameter in zip(names, played, strict=True)
+            if name in self.rules and self.rules[name] is None
+        }
+        # Looked up once, since instance checks of Optuna's abstract classes are slow.
         self._choices = {
             name: distribution.choices
             for name, distribution in search_space.items()
@@ -120,20 +143,35 @@ class Translation:
             if isinstance(distribution, CategoricalDistribution | IntDistribution)
         }
 
+    def _condition(
+        self, names: tuple[str, ...], parameters: tuple[Any, ...], name: str
+    ) -> tuple[Condition, ...]:
+        """When a parameter is active, as our spaces say it."""
+        rule = self.rules.get(name)
+        if rule is None:
+            return ()
+        place = names.index(rule.parent)
+        parent = parameters[place]
+        numbers = sorted(rule.values)
+        if isinstance(parent, Integer):
+            numbers = [(value - parent.low) // parent.step for value in numbers]
+        return (Condition(place, tuple(numbers)),)
+
     def external(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Values as an objective gets them."""
+        """Values in the form that an objective gets."""
         choices = self._choices
         return {
-            name: choices[name][values[name]] if name in choices else values[name]
-            for name in self.search_space
+            name: choices[name][value] if name in choices else value
+            for name, value in values.items()
         }
 
     def point(self, trial: Any, proposal: Mapping[str, Any]) -> dict[str, Any] | None:
         """Values of a trial, in the internal form; None if it is not a point of this space.
 
-        Where the objective did not ask for a parameter, what was proposed for it counts.
+        For a parameter that the objective did not ask for, the proposed value is used. If there is
+        none, it is the middle for a parameter that is not always asked for, by no known rule.
         """
-        values: dict[str, Any] = {}
+        values: dict[str, Any] = dict(self._middle)
         for name, distribution in self.search_space.items():
             if name in trial.params:
                 try:
@@ -143,6 +181,13 @@ class Translation:
                 values[name] = int(value) if name in self._whole else value
             elif name in proposal:
                 values[name] = proposal[name]
-            else:
-                return None
-        return values
+        active = [name for name in self.search_space if self._is_active(name, values)]
+        if not all(name in values for name in active):
+            return None
+        return {name: values[name] for name in active}
+
+    def _is_active(self, name: str, values: Mapping[str, Any]) -> bool:
+        rule = self.rules.get(name)
+        if rule is None:
+            return True
+        return values.get(rule.parent) in rule.values and self._is_active(rule.parent, values)

@@ -1,4 +1,4 @@
-"""Reading the trials of an Optuna study, each until it has ended and then never again."""
+"""Read the trials of an Optuna study: each one until it has ended, then never again."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 
 from optuna.trial import TrialState
 
-#: Up to this many trials are read one by one; more by reading the storage's list, which takes the
-#: SQL storages one query.
+#: Up to this many trials are read one by one; more are read as a list, which is a single query for
+#: SQL storages.
 FEW = 4
-#: A trial of another worker that has run for m readings is read again after m over this many more.
-#: So one that never ends, as its worker died, costs less and less.
+#: A trial of another worker that was still running after m readings is read again after m divided
+#: by this number. So a trial that never ends, because its worker died, costs less and less.
 PATIENCE = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A trial of this process at its end, which spares reading it."""
+    """A trial of this process that has ended, so that it need not be read."""
 
     number: int
     params: dict[str, Any]
@@ -28,6 +28,7 @@ class Ended:
     user_attrs: dict[str, Any]
     state: TrialState
     value: float | None
+    intermediate_values: dict[int, float]
 
 
 @dataclass(slots=True)
@@ -44,11 +45,11 @@ class _Running:
 
 
 class TrialReader:
-    """The trials of one study, from the first on; `news` has those that changed.
+    """Reads the trials of one study in order; `news` returns those that changed.
 
-    The reader knows the number of the first trial that it never read, and those that have not
-    ended. Trials waiting in Optuna's queue are taken from its front, so that only the first of
-    them is looked at.
+    The reader knows the number of the first trial that it has never read, and the trials that have
+    not ended. Trials are taken from the front of Optuna's queue, so only the first waiting one is
+    checked.
     """
 
     def __init__(self, storage: Any, study_id: int) -> None:
@@ -56,30 +57,30 @@ class TrialReader:
         self._next = 0
         self._running: dict[int, _Running] = {}
         self._waiting: deque[int] = deque()
-        #: Trials from `_next` on that are known already, as they are of this process.
+        #: Trials from `_next` on that are already known, because they belong to this process.
         self._ahead: set[int] = set()
         self._hints: dict[int, Ended] = {}
         self._clock = 0
 
     def ended(self, trial: Ended) -> None:
-        """A trial ended in this process."""
+        """Record that a trial of this process has ended."""
         self._hints[trial.number] = trial
 
     def started(self, number: int) -> None:
-        """A trial was taken up by this process, which will probably hear of its end."""
+        """Record that this process has started a trial, whose end it will probably see."""
         self._running[number] = _Running(self._clock, self._clock + PATIENCE, True)
         if number >= self._next:
             self._ahead.add(number)
 
     def news(self, current: int, all_running: bool = False) -> Iterator[Any]:
-        """Trials that are new or may have changed, of numbers below the current one's.
+        """The trials before the current one that are new or may have changed.
 
         Parameters
         ----------
         current
-            The trial that parameters are wanted for, or the number that the next one will have.
+            The number of the trial that needs parameters, or of the next trial.
         all_running
-            Whether to read all that have not ended, due or not.
+            Whether to read all trials that have not ended, even if they are not due.
         """
         self._clock += 1
         if current in self._waiting:

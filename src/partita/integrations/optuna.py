@@ -17,7 +17,7 @@ from partita.errors import InvalidInput
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
-from partita.optimize.optimizer import Suggestion
+from partita.optimize.trial import Suggestion
 
 try:
     from optuna.samplers import BaseSampler, RandomSampler
@@ -27,6 +27,7 @@ except ImportError as error:
         f"Optuna is needed for this ({error}): pip install 'partita[optuna]'"
     ) from error
 
+from ._optuna_conditions import Structure
 from ._optuna_model import Model, Settings
 from ._optuna_space import (
     PROPOSAL,
@@ -34,53 +35,61 @@ from ._optuna_space import (
     Translation,
     check_search_space,
     completed,
+    parameter_of,
     playable,
 )
+from ._optuna_stop import CertificateCallback
 from ._optuna_trials import Ended, TrialReader
+
+__all__ = ["CertificateCallback", "PartitaSampler"]
 
 T = TypeVar("T")
 _LOGGER = logging.getLogger(__name__)
 
 
 class PartitaSampler(BaseSampler):  # type: ignore[misc]
-    """Proposes parameters of Optuna trials by a policy of Partita, for noisy objectives.
+    """An Optuna sampler that uses a Partita policy, for noisy objectives.
 
-    It plays float, log, integer, stepped and categorical parameters of one objective. Parameters
-    outside the search space are sampled independently of all others, as in Optuna's own samplers.
+    It supports float, log, integer, stepped and categorical parameters, and one objective. For
+    parameters that not every trial asks for, it learns when they are active: under
+    `if kind == "svm"` or `for i in range(n_layers)`, say. A parameter that is new, or outside the
+    search space, is sampled independently, as by Optuna's own samplers.
 
-    Several workers may share a study through any of Optuna's storages. Each keeps a model of its
-    own, which it brings up to date before each trial: it reads new trials and those that had not
-    ended, never all of them. A proposal is stored with its trial, so that the other workers count
-    it as pending before the objective has asked for a single parameter.
+    Several workers may share a study through any of Optuna's storages. Each has its own model,
+    which it updates before each trial by reading new and unfinished trials, never all of them. A
+    proposal is stored with its trial, so the other workers treat it as pending even before the
+    objective has asked for its first parameter.
 
-    Where the objective knows the noise of its value, `trial.set_user_attr("std", ...)` says so: its
-    standard deviation, 0 for an exact value. Trials of other samplers may have it, too.
+    If the objective knows the standard deviation of its value's noise, it reports it with
+    `trial.set_user_attr("std", ...)`; 0 means exact. Trials of other samplers may have it, too.
 
-    A trial that is pruned counts with the last value it reported. One that fails, or is pruned
-    without a value, tells nothing, but where trials failed others are hardly ever proposed, the
-    less the more there are. See docs/optuna.md.
+    Optuna's pruners work unchanged. The last value that a pruned trial reported never counts as its
+    value. The model learns what it says about the value, by the finished trials, and how uncertain
+    that is. A trial that fails, or is pruned when this is not known, gives no information about the
+    objective. But the more trials fail in a region, the less often points there are proposed. See
+    docs/optuna.md.
 
     Parameters
     ----------
     search_space : dict of distributions, optional
-        What to play. By default the parameters that all trials so far have in common.
+        What to optimise. By default all parameters of the trials so far.
     seed : int, optional
         The same seed gives the same trials, for one worker. By default each sampler is different.
     n_evals, norm_bound, noise, kernel, delta, policy
-        As `partita.Optimizer` takes them. By default the policy learns what it needs.
+        As for `partita.Optimizer`. By default the policy learns what it needs.
     independent_sampler : optuna.samplers.BaseSampler, optional
-        For parameters outside the search space, and for the first trial if that is not given. A
-        `RandomSampler` by default.
+        For parameters outside the search space, and for the first trial if no search space is
+        given. By default a `RandomSampler`.
     consider_pruned_trials : bool
-        Whether pruned trials count with their values. If not, they are as failed ones.
+        Whether the model learns from pruned trials. If not, they count as failed.
     std_attr : str, optional
-        The user attribute of a trial that holds the standard deviation of its value's noise. None
-        to take no notice of any.
+        The user attribute of a trial with the standard deviation of its value's noise. None to
+        ignore such attributes.
     store_proposals : bool
         Whether to store a proposal with its trial, which is one more write to the storage. If not,
-        other workers count a trial as pending once it has asked for all its parameters.
+        other workers treat a trial as pending only after it has asked for all its parameters.
     warn_independent_sampling : bool
-        Whether to warn, once a parameter, if a parameter is outside the search space.
+        Whether to warn, once per parameter, if a parameter is outside the search space.
     """
 
     def __init__(
@@ -103,7 +112,7 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         self._given = None if search_space is None else check_search_space(search_space)
         # Without a seed every sampler is different, as Optuna's are.
         self._seed = secrets.randbits(64) if seed is None else check_seed(seed)
-        # Settings that do not fit are refused here, as far as they can be, not in a trial.
+        # Invalid settings are refused here if possible, not during a trial.
         assumptions = Assumptions(kernel, norm_bound, noise, delta)
         self._settings = Settings(assumptions, n_evals, policy)
         self._independent = independent_sampler
@@ -117,32 +126,32 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         self._begin()
 
     def _begin(self) -> None:
-        """Begin in a process."""
+        """Initialise the sampler in a process."""
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._random: RandomSampler | None = None
         self._forget()
 
     def _forget(self) -> None:
-        """Forget all that was read, to read it again."""
+        """Forget all trials, so that they are read again."""
         self._reader: TrialReader | None = None
         self._model: Model | None = None
-        #: Distributions that all trials had in common so far, and what is played of them.
-        self._common: SearchSpace | None = None
+        #: The parameters of the trials so far, and the supported ones.
+        self._structure = Structure()
         self._inferred: SearchSpace = {}
         self._read_for: int | None = None
 
     # -- what Optuna calls ----------------------------------------------------------------------
 
     def infer_relative_search_space(self, study: Any, trial: Any) -> SearchSpace:
-        """The search space given, or what trials that have ended had in common."""
+        """The given search space, or the parameters of all finished trials."""
         _check_single(study)
         if self._given is not None:
             return dict(self._given)
         return self._up_to(study, trial.number, None, lambda: dict(self._inferred))
 
     def sample_relative(self, study: Any, trial: Any, search_space: SearchSpace) -> dict[str, Any]:
-        """Values of all parameters in the search space, chosen together."""
+        """Values for all parameters in the search space, chosen jointly."""
         _check_single(study)
         if not self._plays(search_space):
             search_space = playable(search_space)
@@ -165,29 +174,38 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
     def sample_independent(
         self, study: Any, trial: Any, param_name: str, param_distribution: Any
     ) -> Any:
-        """A value of one parameter by itself."""
+        """A value for a single parameter, sampled independently."""
         _check_single(study)
         sampler = self._independent or self._random
         if sampler is None:
             self._random = sampler = RandomSampler(seed=self._seed_from(trial.number))
-        if self._warn and self._model is not None and param_name not in self._warned:
+        silent = not self._warn or self._model is None or param_name in self._warned
+        if not silent and not self._will_play(param_name, param_distribution):
             self._warned.add(param_name)
-            if param_name not in self._model.translation.search_space:
-                _LOGGER.warning(
-                    "Parameter %r of trial %d is not in every trial, or its range changes, or is "
-                    "more than Partita plays (64 choices, whole numbers to 2**53): it is sampled "
-                    "by itself, by %s. Give PartitaSampler a search_space, or "
-                    "warn_independent_sampling=False if this is meant.",
-                    param_name,
-                    trial.number,
-                    sampler,
-                )
+            _LOGGER.warning(
+                "Parameter %r of trial %d is not in the given search_space, or its range changes, "
+                "or is larger than Partita supports (64 choices, integers up to 2**53): it is "
+                "sampled independently, by %s. Give PartitaSampler a search_space that has it, or "
+                "warn_independent_sampling=False if this is intended.",
+                param_name,
+                trial.number,
+                sampler,
+            )
         return sampler.sample_independent(study, trial, param_name, param_distribution)
+
+    def _will_play(self, name: str, distribution: Any) -> bool:
+        """Whether a parameter is in the search space, or will be once its trial has ended."""
+        if self._given is not None:
+            return name in self._given
+        same = self._structure.distributions.get(name, distribution) == distribution
+        if not same or name in self._structure.changing:
+            return False
+        return distribution.single() or parameter_of(distribution) is not None
 
     def after_trial(
         self, study: Any, trial: Any, state: TrialState, values: Sequence[float] | None
     ) -> None:
-        """Remember how a trial of this process ended, so that it need not be read."""
+        """Record how a trial of this process ended, so that it need not be read."""
         if self._independent is not None:
             self._independent.after_trial(study, trial, state, values)
         with self._lock:
@@ -202,47 +220,48 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
                     trial.user_attrs,
                     state,
                     None if values is None else values[0],
+                    trial.intermediate_values,
                 )
             )
 
     def before_trial(self, study: Any, trial: Any) -> None:
-        """Tell the independent sampler."""
+        """Notify the independent sampler."""
         if self._independent is not None:
             self._independent.before_trial(study, trial)
 
     def reseed_rng(self) -> None:
-        """Reseed the independent sampler given; all else is shared by the process's threads."""
+        """Reseed the given independent sampler; everything else is shared between threads."""
         if self._independent is not None:
             self._independent.reseed_rng()
 
     # -- for users ------------------------------------------------------------------------------
 
     def recommend(self, study: Any) -> Suggestion:
-        """The best parameters by what is known of a study, not by its luckiest value.
+        """The parameters with the best posterior, which need not be those with the best value.
 
         Returns
         -------
         Suggestion
-            `params`, and the objective's `mean`, `lower` and `upper` bound there. Parameters that
-            are not in the search space have the values of the best trial with the others.
+            `params`, and the objective's `mean`, `lower` and `upper` bound there. Parameters
+            outside the search space have the values of the best trial with the others.
         """
         best = self._latest(study, Model.recommend)
-        return best._replace(params=completed(study, best.params))
+        return best.at(completed(study, best.params))
 
     def certificate(self, study: Any) -> float:
-        """How much better than the recommended parameters any others can still be."""
+        """A bound on how much better any other parameters can be than the recommended ones."""
         return self._latest(study, lambda model: model.optimizer.certificate())
 
     def _latest(self, study: Any, question: Callable[[Model], T]) -> T:
-        """The answer of a model that knows all trials."""
+        """The answer of a model that includes all trials."""
         _check_single(study)
         number = study._storage.get_n_trials(study._study_id)
         self._up_to(study, number, None, lambda: self._read(number, all_running=True))
         space = self._inferred if self._given is None else self._given
         if not space:
             raise InvalidInput(
-                "the study has no parameters that vary and that all its finished trials share: run "
-                "some trials, or give the sampler a search_space"
+                "the study has no finished trials with parameters that vary: run some trials, or "
+                "give the sampler a search_space"
             )
 
         def asked() -> T:
@@ -256,12 +275,12 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
     def _up_to(
         self, study: Any, number: int, search_space: SearchSpace | None, work: Callable[[], T]
     ) -> T:
-        """What `work` returns, with all trials of a study before this one taken in, and the lock.
+        """Read all trials before this one, then run `work` under the lock and return its result.
 
-        If a search space is given, the model is one of it. Should Ctrl-C come meanwhile, all is
-        read again: the lock is free then, as it would not always be with a context manager here.
+        If a search space is given, the model is for that space. After Ctrl-C, all trials are read
+        again, and the lock is released, which a context manager would not guarantee here.
         """
-        if os.getpid() != self._process:  # a forked copy would propose what its parent does
+        if os.getpid() != self._process:  # a forked copy would propose the same as its parent
             self._begin()
         with self._lock:
             try:
@@ -289,7 +308,7 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         try:
             for trial in self._reader.news(number, all_running):
                 self._take(trial)
-        except BaseException:  # some trials may be taken in and others not
+        except BaseException:  # the model may have only some of the trials
             self._forget()
             raise
         self._read_for = number
@@ -297,6 +316,7 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
     def _new_model(self, study: Any, number: int, search_space: SearchSpace) -> Model:
         return Model(
             search_space,
+            self._structure.rules(search_space),
             direction=study.direction.name.lower(),
             seed=self._seed_from(number),
             settings=self._settings,
@@ -305,7 +325,12 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         )
 
     def _plays(self, search_space: SearchSpace) -> bool:
-        return self._model is not None and self._model.translation.search_space == search_space
+        """Whether the model is one of this search space, with the rules that are known now."""
+        return (
+            self._model is not None
+            and self._model.translation.search_space == search_space
+            and self._model.translation.rules == self._structure.rules(search_space)
+        )
 
     def _is_of(self, study: Any) -> bool:
         reader = self._reader
@@ -316,9 +341,9 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         )
 
     def _seed_from(self, number: int) -> int:
-        """A seed for what begins with this trial.
+        """The seed of a model that starts with this trial.
 
-        Workers with the same seed begin with different trials, so that they differ.
+        Workers with the same seed start with different trials, so their models differ.
         """
         return int(np.random.SeedSequence([self._seed, number]).generate_state(1)[0])
 
@@ -327,29 +352,15 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
             self._pruned and trial.state == TrialState.PRUNED
         ):
             _check_unconstrained(trial)
-            self._narrow(trial.distributions)
+            if self._structure.observe(trial.params, trial.distributions):
+                self._inferred = playable(self._structure.steady)
         if self._model is not None:
             self._model.take(trial)
 
-    def _narrow(self, distributions: SearchSpace) -> None:
-        """Keep what a trial that ended has in common with those before."""
-        if self._common is None:
-            self._common = dict(distributions)
-        else:
-            common = {
-                name: distribution
-                for name, distribution in self._common.items()
-                if distributions.get(name) == distribution
-            }
-            if len(common) == len(self._common):
-                return
-            self._common = common
-        self._inferred = playable(self._common)
-
     def __getstate__(self) -> dict[str, Any]:
-        """Settings alone: a copy reads the study's trials, and has a model of its own."""
+        """Only the settings: a copy reads the study's trials, and has its own model."""
         learned = {"_lock", "_process", "_random", "_reader", "_model"}
-        learned |= {"_common", "_inferred", "_read_for"}
+        learned |= {"_structure", "_inferred", "_read_for"}
         return {name: value for name, value in self.__dict__.items() if name not in learned}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -360,15 +371,15 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
 def _check_single(study: Any) -> None:
     if study._is_multi_objective():
         raise InvalidInput(
-            "the study has several objectives, and PartitaSampler plays one: use another sampler, "
-            "or return one number that weighs them"
+            "the study has several objectives, but PartitaSampler supports one: use another "
+            "sampler, or return a single number that combines them"
         )
 
 
 def _check_attr(name: object) -> str | None:
     if name is not None and not isinstance(name, str):
         raise InvalidInput(
-            f"std_attr={name!r}: give the name of a user attribute, or None to take no notice"
+            f"std_attr={name!r}: give the name of a user attribute, or None to use none"
         )
     return name
 
@@ -376,7 +387,7 @@ def _check_attr(name: object) -> str | None:
 def _check_unconstrained(trial: Any) -> None:
     if any(key.startswith("constraints") for key in trial.system_attrs):
         raise InvalidInput(
-            f"trial {trial.number} has constraints, which PartitaSampler does not know: use "
+            f"trial {trial.number} has constraints, which PartitaSampler does not support: use "
             "optuna.samplers.GPSampler or TPESampler, or raise optuna.TrialPruned() in the "
-            "objective where a constraint is broken"
+            "objective where a constraint is violated"
         )

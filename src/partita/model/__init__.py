@@ -1,1 +1,1 @@
-"""What is known of a problem before any value: kernels, noise, domains."""
+"""Models of a problem: kernels, noise, domains."""

@@ -1,4 +1,4 @@
-"""What is assumed of a function and its noise, in one value."""
+"""The assumptions about a function and its noise, in one object."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .noise import Noise, sub_gaussian_constant
 
 
 class Constants(NamedTuple):
-    """The numbers that confidence widths are made of: B, L and δ."""
+    """The constants of confidence widths: B, L and δ."""
 
     norm_bound: float
     sub_gaussian: float
@@ -21,18 +21,18 @@ class Constants(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What a policy is told of the function that it optimises; None for what it is not told.
+    """The assumptions about the function that a policy optimises; None for unknown ones.
 
     Attributes
     ----------
     kernel
-        The kernel in whose space f lies.
+        The kernel whose reproducing-kernel Hilbert space (RKHS) contains f.
     norm_bound
         B, a bound on the norm of f in that space.
     noise
-        The noise of the values.
+        The noise model of the values.
     delta
-        Probability that a bound may fail. If it is None, a policy uses its own default.
+        The probability with which a bound may fail. If it is None, a policy uses its own default.
     """
 
     kernel: Matern | None = None
@@ -47,17 +47,17 @@ class Assumptions:
 
     @property
     def sub_gaussian(self) -> float:
-        """L, the constant of the noise; refused where it is missing or out of range."""
+        """L, the constant of the noise; an error if it is missing or out of range."""
         return check_scale("noise constant", sub_gaussian_constant(self.noise))
 
     @property
     def constants(self) -> Constants:
-        """B, L and δ; refused where one is missing or out of range."""
+        """B, L and δ; an error if one is missing or out of range."""
         norm_bound = check_scale("norm_bound", self.norm_bound)
         return Constants(norm_bound, self.sub_gaussian, check_delta(self.delta))
 
     def keywords(self) -> dict[str, Any]:
-        """The four by the names that signatures have for them."""
+        """The four assumptions as keywords of a policy."""
         return {
             "kernel": self.kernel,
             "norm_bound": self.norm_bound,

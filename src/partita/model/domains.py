@@ -1,8 +1,8 @@
 """Where a function may be evaluated: a regular grid, a set of arms, or a box.
 
-Notation: d dimensions, n arms, k points asked about. Points are rows, (k, d), in the user's units;
-*unit* points are the same in [0, 1]^d, (p − lower)/(upper − lower). A domain never changes and
-compares by value; its arrays are read-only.
+Notation: d dimensions, n arms, k query points. Points are rows (k, d) in the user's units; *unit*
+points are the same points in [0, 1]^d, (p − lower)/(upper − lower). A domain is immutable and is
+compared by value; its arrays are read-only.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from scipy.spatial import cKDTree
 
 
-#: Rounding that is forgiven, as a part of the domain's side: `np.linspace` values find their arm.
+#: The rounding error allowed, relative to the domain's side: `np.linspace` values find their arm.
 TOLERANCE = 1e-9
-#: The largest grid that is built, in points.
+#: The largest number of points in a grid.
 MAX_GRID_POINTS = 50_000_000
-#: A box must have at least this many floating-point numbers a side.
+#: A box must have at least this many floating-point numbers per side.
 MIN_BOX_FLOATS = 2.0**24
 
 
@@ -38,7 +38,7 @@ def _frozen(array: FloatArray) -> FloatArray:
 
 
 def _bounds(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Read-only copies of the bounds (d,), once they are known to enclose something."""
+    """Read-only copies of the bounds (d,), checked to be finite, ordered and distinct."""
     lower, upper = lower + 0.0, upper + 0.0  # −0.0 becomes 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         bad = np.flatnonzero(~(np.isfinite(upper - lower) & (lower < upper)))
@@ -50,7 +50,7 @@ def _bounds(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArra
         elif low == high:
             problem = "the bounds are equal. Leave this dimension out, or widen it"
         elif low > high:
-            problem = "the bounds are reversed. Exchange them"
+            problem = "the bounds are reversed. Swap them"
         else:
             problem = "the side overflows. Give bounds closer together"
         raise InvalidInput(f"lower[{i}]={low!r}, upper[{i}]={high!r}: {problem}")
@@ -65,7 +65,7 @@ def _to_unit(rows: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArr
 
 
 class Domain(ABC):
-    """What every domain has.
+    """The interface of all domains.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Domain(ABC):
     lower, upper
         The corners of the box that is mapped to [0, 1]^d; (d,), read-only.
     finite
-        Whether it is a set of arms, with `size`, `points`, `unit_points` and `index_of`.
+        Whether it is a finite set of arms, with `size`, `points`, `unit_points` and `index_of`.
     """
 
     finite: ClassVar[bool]
@@ -84,12 +84,12 @@ class Domain(ABC):
 
     @abstractmethod
     def _arguments(self) -> tuple[Any, ...]:
-        """What the constructor needs to make an equal domain."""
+        """The arguments of the constructor for an equal domain."""
 
     def check(self, X: npt.ArrayLike) -> FloatArray:
-        """`X` as a (k, d) float64 array; refused unless it has d columns and is finite.
+        """`X` as a (k, d) float64 array; an error unless it has d columns and is finite.
 
-        The array may share memory with `X`. Whether its rows are arms is for `index_of` to say.
+        The array may share memory with `X`. `index_of` checks whether its rows are arms.
         """
         return as_rows(X, "X", self.dim)
 
@@ -108,12 +108,12 @@ class Domain(ABC):
 @final
 @dataclass(frozen=True, init=False, repr=False, eq=False)
 class Grid(Domain):
-    """The regular grid on [0, 1]^d, ends included: n^d arms.
+    """The regular grid on [0, 1]^d, including the ends: n^d arms.
 
     Parameters
     ----------
     n
-        Points a side, at least 2. Coordinate i of a side is exactly i/(n−1), rounded once.
+        The number of points per side, at least 2. Coordinate i of a side is i/(n−1), rounded once.
     dim
         The dimension d.
 
@@ -128,10 +128,10 @@ class Grid(Domain):
 
     def __init__(self, n: int, dim: int = 1) -> None:
         n, dim = _integer(n, "n", 2), _integer(dim, "dim", 1)
-        # 2^26 is too many already, and n**dim must not be computed for an absurd dim.
+        # 2^26 is already too many, and n**dim must not be computed for an absurd dim.
         if dim > 25 or n**dim > MAX_GRID_POINTS:
             most = int((MAX_GRID_POINTS + 0.5) ** (1 / dim))
-            fewer = f"at most {most} points a side, or " if most >= 2 else ""
+            fewer = f"at most {most} points per side, or " if most >= 2 else ""
             raise InvalidInput(
                 f"Grid({n}, dim={dim}) has {n}^{dim} points, more than {MAX_GRID_POINTS:,}: "
                 f"give {fewer}a Box, which is not limited to a list of points"
@@ -159,7 +159,7 @@ class Grid(Domain):
         return self.points
 
     def index_of(self, X: npt.ArrayLike) -> IntArray:
-        """The number of the arm at each row of `X`, (k, d) → (k,); 1e−9 of rounding is forgiven."""
+        """The index of the arm at each row of `X`, (k, d) → (k,), up to rounding errors of 1e−9."""
         rows = self.check(X)
         last = self.n - 1
         # The spacing is at least 2e-8, so no point is within the tolerance of two arms.
@@ -211,8 +211,8 @@ class Arms(Domain):
     points
         The arms, (n, d), all different; copied.
     lower, upper
-        The box that holds them, (d,) or one number for all dimensions; [0, 1]^d if not given.
-        Lengthscales and cells are measured in units of its sides.
+        The box around them, (d,) or one number for all dimensions; by default [0, 1]^d.
+        Lengthscales and cells are measured relative to its sides.
     """
 
     finite: ClassVar[bool] = True
@@ -237,9 +237,9 @@ class Arms(Domain):
         outside = np.flatnonzero(((rows < low) | (rows > high)).any(axis=1))
         if len(outside):
             raise InvalidInput(
-                f"{row_text(rows, int(outside[0]), 'points')} lies outside the box from "
-                f"{point_text(low)} to {point_text(high)}: rescale, or give the box that holds all "
-                "as lower= and upper="
+                f"{row_text(rows, int(outside[0]), 'points')} is outside the box from "
+                f"{point_text(low)} to {point_text(high)}: rescale it, or give a larger box by "
+                "lower= and upper="
             )
         order = np.lexsort(rows.T)
         same = np.flatnonzero((rows[order[1:]] == rows[order[:-1]]).all(axis=1))
@@ -262,10 +262,10 @@ class Arms(Domain):
         return _frozen(_to_unit(self.points, self.lower, self.upper))
 
     def index_of(self, X: npt.ArrayLike) -> IntArray:
-        """The number of the arm at each row of `X`, (k, d) → (k,).
+        """The index of the arm at each row of `X`, (k, d) → (k,).
 
-        A row that is no arm exactly stands for the nearest one, if that is within 1e−9 of the box's
-        side in every coordinate.
+        A row that is not exactly an arm is replaced by the nearest one, if that is within 1e−9 of
+        the box's side in every coordinate.
         """
         rows = self.check(X)
         find = self._numbers.get
@@ -321,7 +321,7 @@ def _bound(bound: npt.ArrayLike, name: str, dim: int) -> FloatArray:
 @final
 @dataclass(frozen=True, init=False, repr=False, eq=False)
 class Box(Domain):
-    """All points between two corners.
+    """A box: all points between two corners.
 
     Parameters
     ----------
@@ -350,14 +350,14 @@ class Box(Domain):
         if len(coarse):
             i = int(coarse[0])
             raise InvalidInput(
-                f"lower[{i}]={float(low[i])!r} and upper[{i}]={float(high[i])!r} are so close that "
-                "floating point hardly resolves what lies between: give bounds relative to their "
-                "centre, and add it back when you evaluate"
+                f"lower[{i}]={float(low[i])!r} and upper[{i}]={float(high[i])!r} are too close "
+                "together for floating point: give bounds relative to their centre, and add the "
+                "centre when you evaluate"
             )
         self.__dict__.update(dim=len(low), lower=low, upper=high)
 
     def check(self, X: npt.ArrayLike) -> FloatArray:
-        """`X` as a (k, d) float64 array; refused unless it is finite and inside the box.
+        """`X` as a (k, d) float64 array; an error unless it is finite and inside the box.
 
         A point outside by rounding, up to 1e−9 of a side, is moved onto the face. The array may
         share memory with `X`.
@@ -371,23 +371,23 @@ class Box(Domain):
         if len(far):
             i, j = map(int, far[0])
             raise InvalidInput(
-                f"{row_text(rows, i)} lies outside the box: coordinate {j} must be "
+                f"{row_text(rows, i)} is outside the box: coordinate {j} must be "
                 f"from {float(self.lower[j])!r} to {float(self.upper[j])!r}"
             )
         return moved
 
     def to_unit(self, X: npt.ArrayLike) -> FloatArray:
-        """Points (k, d) of the box in [0, 1]^d; those outside go to the nearest face."""
+        """Map points (k, d) of the box to [0, 1]^d; those outside are moved to the nearest face."""
         return _to_unit(as_rows(X, "X", self.dim), self.lower, self.upper)
 
     def from_unit(self, U: npt.ArrayLike) -> FloatArray:
-        """Points (k, d) of [0, 1]^d in the box: exactly `lower` at 0 and `upper` at 1."""
+        """Map points (k, d) of [0, 1]^d to the box: 0 gives exactly `lower`, 1 exactly `upper`."""
         unit = as_rows(U, "U", self.dim)
         outside = (unit < 0.0) | (unit > 1.0)
         if outside.any():
             i = int(np.flatnonzero(outside.any(axis=1))[0])
             raise InvalidInput(
-                f"{row_text(unit, i, 'U')} lies outside [0, 1]^{self.dim}: "
+                f"{row_text(unit, i, 'U')} is outside [0, 1]^{self.dim}: "
                 "give unit coordinates, such as to_unit returns"
             )
         # Below 1 the product is at most the float before the rounded side, so less than the exact

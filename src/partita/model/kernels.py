@@ -2,9 +2,9 @@
 
 k(x, x') = κ(r), r = ‖(x − x')/ℓ‖, κ(r) = 2^(1−ν)/Γ(ν) · z^ν K_ν(z), z = √(2ν) r, so k(x, x) = 1.
 
-That is the usual form, as scikit-learn and GPyTorch have it. Deviates: the spectral density of
-Janz et al. 2020, eq. 2, "Matérn kernel family", has no √(2ν): its z is r itself. The numbers of its
-experiments come out with the usual form.
+That is the usual form, as in scikit-learn and GPyTorch. Deviates: the spectral density of Janz et
+al. 2020, eq. 2, "Matérn kernel family", has no √(2ν): its z is r itself. But the numbers of its
+experiments are reproduced with the usual form.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from partita._checks import as_floats, as_positive, as_rows
 from partita._types import FloatArray
 from partita.errors import InvalidInput
 
-#: Smoothness from which the uniform expansion is used; its first term left out is then below 2e-16.
+#: The uniform expansion is used from this smoothness; its first omitted term is below 2e-16.
 UNIFORM_FROM = 20.0
 UNIFORM_TERMS = 13
 #: Scaled distances under which κ needs more than a Bessel function (it overflows), or is 1.
@@ -40,11 +40,11 @@ class Matern:
     Parameters
     ----------
     nu
-        Smoothness, positive: functions are about nu times differentiable. 1/2, 3/2 and 5/2 have
-        closed forms and are the fastest.
+        The smoothness, a positive number: functions are about nu times differentiable. 1/2, 3/2 and
+        5/2 have closed forms and are the fastest.
     lengthscale
-        Distance over which functions vary, one positive number or one per dimension, in units of
-        the domain's sides. Kept as a float or a tuple of floats.
+        The distance over which functions vary, relative to the domain's sides: a positive number,
+        or one per dimension. Stored as a float or a tuple of floats.
     """
 
     nu: float
@@ -57,7 +57,7 @@ class Matern:
 
     @property
     def closed_form(self) -> int:
-        """0, 1 or 2 for nu = 1/2, 3/2 or 5/2, and −1 for any other: which loop to compile for."""
+        """The closed form for compiled loops: 0, 1 or 2 for nu = 1/2, 3/2 or 5/2, else −1."""
         return {0.5: 0, 1.5: 1, 2.5: 2}.get(self.nu, -1)
 
     def scales(self, dim: int) -> FloatArray:
@@ -76,17 +76,17 @@ class Matern:
         distance = as_floats(r, "r")
         bad = ~(distance >= 0.0)
         if bad.any():
-            raise InvalidInput(f"r contains {distance[bad][0]}: give distances, 0 or more")
+            raise InvalidInput(f"r contains {distance[bad][0]}: give distances of at least 0")
         return matern(self.nu, distance)
 
     def __call__(self, X: npt.ArrayLike, Y: npt.ArrayLike | None = None) -> FloatArray:
-        """k between the rows of `X` (n, d) and those of `Y` (m, d), or of `X` again, (n, m)."""
+        """The matrix (n, m) of k between the rows of `X` (n, d) and `Y` (m, d), by default `X`."""
         left = as_rows(X, "X")
         right = left if Y is None else as_rows(Y, "Y")
         if left.shape[1] != right.shape[1]:
             raise InvalidInput(
                 f"X has shape {left.shape} and Y {right.shape}: "
-                "give points of the same dimension, one a row"
+                "give points of the same dimension, one per row"
             )
         return matern(self.nu, _distances(left, right, self.scales(left.shape[1])))
 
@@ -106,7 +106,7 @@ def _lengthscale(value: Any) -> float | tuple[float, ...]:
 def _distances(left: FloatArray, right: FloatArray, scales: FloatArray) -> FloatArray:
     """‖(x − y)/ℓ‖ between rows, (n, d) and (m, d) → (n, m).
 
-    From differences: the quicker ‖x‖² + ‖y‖² − 2xᵀy loses small distances to cancellation.
+    Computed from differences: the faster ‖x‖² + ‖y‖² − 2xᵀy loses small distances to cancellation.
     """
     with np.errstate(over="ignore", under="ignore"):
         if len(scales) == 1:
@@ -117,7 +117,7 @@ def _distances(left: FloatArray, right: FloatArray, scales: FloatArray) -> Float
             difference *= difference
             square += difference
         distance = np.sqrt(square)
-        # Squares lost to underflow or overflow: few, and `hypot` keeps them.
+        # For the few squares that underflow or overflow, `hypot` is exact.
         i, j = np.nonzero((square < 1e-280) | (square > 1e280))
         distance[i, j] = np.hypot.reduce((left[i] - right[j]) / scales, axis=1)
     return distance
@@ -148,8 +148,8 @@ def _closed(nu: float, r: FloatArray) -> FloatArray:
 def matern_bessel(nu: float, r: FloatArray) -> FloatArray:
     """κ by the Bessel function K_ν, for 0 < ν < 20.
 
-    Near 0, where K_ν overflows, it is done without. For ν ≥ 1, κ = 1 + O(z² log z) is 1 to rounding
-    below z = 1e−9. For ν < 1, below z = 1e−290, the series at 0 is its first two terms (DLMF
+    Near 0, where K_ν overflows, it is not used. For ν ≥ 1, κ = 1 + O(z² log z) rounds to 1 below
+    z = 1e−9. For ν < 1, below z = 1e−290, the first two terms of the series at 0 are enough (DLMF
     10.27.4, 10.25.2): κ = 1 − Γ(1−ν)/Γ(1+ν) (z/2)^(2ν), still only 0.999999 for ν = 0.01 there.
     """
     from scipy.special import kve
@@ -181,8 +181,8 @@ def _log_gamma_ratio(nu: float) -> float:
 def matern_uniform(nu: float, r: FloatArray) -> FloatArray:
     """κ for ν ≥ 20 and any r, by Debye's uniform expansion of K_ν(νt) (DLMF 10.41.4), t = r√(2/ν).
 
-    With w = √(1+t²) and S the expansion's sum, Stirling's series for Γ(ν) is S at w = 1, and all
-    that is large cancels on paper: κ = exp(ν(log(1 + u/2) − u)) / √w · S(1/w)/S(1), u = w − 1.
+    With w = √(1+t²) and S the expansion's sum, Stirling's series for Γ(ν) is S at w = 1, and the
+    large factors cancel: κ = exp(ν(log(1 + u/2) − u)) / √w · S(1/w)/S(1), u = w − 1.
     """
     t = np.minimum(r, 1e300) * (math.sqrt(2.0) / math.sqrt(nu))
     w = np.hypot(1.0, t)

@@ -1,4 +1,4 @@
-"""A domain of mixed kinds: points of the unit cube that a space calls valid and feasible."""
+"""A domain with mixed parameters: points of the unit cube that are valid and feasible."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .domains import TOLERANCE, Domain
 
 
 class Rules(Protocol):
-    """What a `Mixed` domain is told of its points, rows (k, D) of the unit cube. A Space has it."""
+    """The rules of a `Mixed` domain, for rows (k, D) of the unit cube. A `Space` has them."""
 
     @property
     def dim(self) -> int:
@@ -25,7 +25,7 @@ class Rules(Protocol):
         """The nearest valid points."""
 
     def spread(self, units: FloatArray) -> FloatArray:
-        """Valid points for uniform rows, each value with the same chance."""
+        """Map uniform rows to valid points, all values with the same probability."""
 
     def stir(self, random: np.random.Generator, units: FloatArray, scale: FloatArray) -> FloatArray:
         """Rows near valid points, some parameters moved by about `scale` (k, D); to be snapped."""
@@ -36,9 +36,9 @@ class Rules(Protocol):
 
 @final
 class Mixed(Domain):
-    """Points of [0, 1]^D on the steps and choices of a space, and where its constraint allows.
+    """The valid points of [0, 1]^D, by the steps and choices of a space, and its constraint.
 
-    Policies that play it draw their candidates with `snap` and keep what `mask` allows.
+    Policies that support it draw candidates with `snap` and keep those that `mask` allows.
     """
 
     finite: ClassVar[bool] = False
@@ -50,11 +50,11 @@ class Mixed(Domain):
         self.lower.flags.writeable = self.upper.flags.writeable = False
 
     def snap(self, units: FloatArray) -> FloatArray:
-        """The nearest valid points to rows (k, D), whether the constraint allows them or not."""
+        """The nearest valid points to rows (k, D), ignoring the constraint."""
         return self.rules.snap(units)
 
     def spread(self, units: FloatArray) -> FloatArray:
-        """Valid points for uniform rows (k, D), each value with the same chance."""
+        """Map uniform rows (k, D) to valid points, all values with the same probability."""
         return self.rules.spread(units)
 
     def mask(self, units: FloatArray) -> BoolArray:
@@ -62,9 +62,9 @@ class Mixed(Domain):
         return self.rules.feasible(units)
 
     def check(self, X: npt.ArrayLike) -> FloatArray:
-        """`X` as (k, D) valid points; rounding of 1e−9 is forgiven, all else refused.
+        """`X` as (k, D) valid points, up to rounding errors of 1e−9; an error for other points.
 
-        Whether the constraint allows them is for `mask` to say.
+        The constraint is not checked here: see `mask`.
         """
         rows = as_rows(X, "X", self.dim)
         snapped = self.snap(rows)
@@ -78,7 +78,7 @@ class Mixed(Domain):
         return snapped
 
     def to_unit(self, X: npt.ArrayLike) -> FloatArray:
-        """The points (k, D) themselves: they are of the unit cube."""
+        """The points (k, D) themselves: they are already in the unit cube."""
         return np.clip(as_rows(X, "X", self.dim), 0.0, 1.0)
 
     def from_unit(self, U: npt.ArrayLike) -> FloatArray:

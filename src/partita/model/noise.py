@@ -1,8 +1,8 @@
 """Noise models and their sub-Gaussian constants.
 
-Noise ε of mean zero is L-sub-Gaussian if E exp(sε) ≤ exp(s²L²/2) for every real s. L is all that
-the confidence widths know of the noise, and they grow with it: the smallest constant that holds
-gives the tightest bounds. No constant is below the standard deviation.
+Noise ε of mean zero is L-sub-Gaussian if E exp(sε) ≤ exp(s²L²/2) for every real s. The confidence
+widths depend on the noise only through L and grow with it: the smallest valid constant gives the
+tightest bounds. No valid constant is below the standard deviation.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any, Protocol, final, runtime_checkable
 from partita._checks import as_number
 from partita.errors import InvalidInput
 
-#: How far from zero the centre of `Uniform` may be, as a part of its width: rounding, no more.
+#: How far from zero the centre of `Uniform` may be, relative to its width: a rounding error.
 CENTRE_TOLERANCE = 1e-12
 
 
 @runtime_checkable
 class Noise(Protocol):
-    """What a policy needs to know of the noise: any object with this property is a noise model."""
+    """The interface of noise models: any object with this property is one."""
 
     @property
     def sub_gaussian(self) -> float:
@@ -55,7 +55,7 @@ class Uniform:
 
     @property
     def sub_gaussian(self) -> float:
-        """L = a/√3, a the half-width. It is the standard deviation, so no smaller one holds.
+        """L = a/√3, where a is the half-width: the standard deviation, so the smallest possible.
 
         E exp(sε) = sinh(sa)/(sa) = Σ (sa)^(2k)/(2k+1)! ≤ Σ (sa)^(2k)/(6^k k!) = exp(s²a²/6),
         because (2k+1)! ≥ 6^k k!.
@@ -66,12 +66,12 @@ class Uniform:
 @final
 @dataclass(frozen=True)
 class Gaussian:
-    """Normal noise of mean zero.
+    """Gaussian noise of mean zero.
 
     Parameters
     ----------
     std
-        Its standard deviation, or the largest there is if it varies.
+        Its standard deviation, or the largest one if it varies.
     """
 
     std: float
@@ -88,12 +88,13 @@ class Gaussian:
 @final
 @dataclass(frozen=True)
 class Bounded:
-    """Observations that stay between `low` and `high` around their mean, however distributed.
+    """Observations between `low` and `high`, with any distribution.
 
     Parameters
     ----------
     low, high
-        Ends of an interval that holds every observation, such as 0 and 1 for rates, or every error.
+        The ends of an interval that contains every observation, such as 0 and 1 for rates, or every
+        error.
     """
 
     low: float
@@ -122,7 +123,7 @@ class Bernoulli:
 @final
 @dataclass(frozen=True)
 class SubGaussian:
-    """Noise of mean zero of which only the constant is known.
+    """Noise of mean zero of which only the sub-Gaussian constant is known.
 
     Parameters
     ----------
@@ -137,12 +138,12 @@ class SubGaussian:
 
     @property
     def sub_gaussian(self) -> float:
-        """L, as it was given."""
+        """The constant L that was given."""
         return self.constant
 
 
 def sub_gaussian_constant(noise: object) -> float:
-    """The constant L of a noise model; refuses anything else, a bare number above all.
+    """The constant L of a noise model; an error for anything else, such as a number.
 
     Parameters
     ----------
@@ -157,8 +158,8 @@ def sub_gaussian_constant(noise: object) -> float:
         usable = 0.0 < as_number(given) < math.inf
         example = f"SubGaussian({as_number(given)!r})" if usable else "SubGaussian(0.1)"
         raise InvalidInput(
-            f"noise={given!r}: give a noise model, e.g. {example}. A number alone does not say "
-            "whether it is a standard deviation, a range or a constant"
+            f"noise={given!r}: give a noise model, e.g. {example}. A number alone could be a "
+            "standard deviation, a range or a sub-Gaussian constant"
         )
     if not isinstance(given, Noise):
         raise InvalidInput(f"noise={given!r}: give a noise model, {models}")
@@ -172,7 +173,7 @@ def sub_gaussian_constant(noise: object) -> float:
 
 
 def reach(noise: Noise) -> float:
-    """The largest size of noise that is bounded; infinite for any other."""
+    """The largest magnitude of bounded noise; infinite for any other noise."""
     if isinstance(noise, Uniform):
         return noise.high
     if isinstance(noise, Bounded):
@@ -187,18 +188,18 @@ def _positive(model: Any, name: str) -> float:
     if not 0.0 < number < math.inf:
         advice = "give a positive finite number"
         if number == 0.0:
-            advice += "; for values without noise a small one, such as 1e-3 of their range"
+            advice += "; for values without noise, give a small one, such as 1e-3 of their range"
         raise InvalidInput(f"{type(model).__name__}({name}={given!r}): {advice}")
     return number
 
 
 def _interval(model: Uniform | Bounded) -> tuple[float, float]:
-    """Both ends of a noise model's interval, kept in it as floats."""
+    """Both ends of a noise model's interval, checked and stored as floats."""
     low, high = as_number(model.low), as_number(model.high)
     if not (math.isfinite(low) and math.isfinite(high)):
         problem = "give two finite numbers"
     elif low > high:
-        problem = "the ends are reversed. Exchange them"
+        problem = "the ends are reversed. Swap them"
     elif _half_width(low, high) == 0.0:
         problem = "the interval has no width. Give low < high"
     else:

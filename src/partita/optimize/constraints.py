@@ -116,6 +116,14 @@ class Constraints:
         names = ", ".join(f"{name!r}: ..." for name in self.names)
         return f"with constraints give a dict, such as {{'objective': ..., {names}}}"
 
+    def refuse_many(self) -> None:
+        """Refuse to add many values at once if there are constraints."""
+        if self.names:
+            raise InvalidInput(
+                "add of many at once: with constraints add them one by one, each value a dict as "
+                "for tell"
+            )
+
     def stored(self, values: Any) -> tuple[float, ...]:
         """Values by name, as a study stored them; refused if they are not those of the quantities.
 

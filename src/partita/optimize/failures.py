@@ -1,11 +1,11 @@
 """Where evaluations failed, and what to evaluate instead of failing there again and again.
 
-A policy learns nothing from a failure, so it would ask for the same point for ever. Two things
-prevent that. A point that failed, or was passed over, stays pending for a while, as if its value
-were still to come, so that policies look elsewhere. And a proposal that lies closer to c failures
-than to any success is taken with chance 1/(1 + c)² only; otherwise a point between it and the
-nearest success is considered in its place, by the same rule. So a failure by chance is tried again
-soon, a region where everything fails hardly ever, and an optimum at the edge of one is found.
+A policy learns nothing from a failure, so it would ask for the same point forever. Two rules
+prevent that. First, a point that failed or was skipped stays pending for a while, as if its value
+were still to come, so that the policy looks elsewhere. Second, a proposal that is closer to c
+failures than to any success is accepted with probability 1/(1 + c)² only. Otherwise a point between
+it and the nearest success is considered instead, by the same rule. So a random failure is retried
+soon, a region where everything fails almost never, and an optimum at its edge is still found.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ import numpy as np
 from partita._types import FloatArray
 from partita.errors import Settled
 
-from .optimizer import Trial
 from .player import Player, give_up
+from .trial import Trial
 
-#: Trials that stay pending after they failed, or were replaced, at most.
+#: The largest number of trials that stay pending after they failed or were replaced.
 MOST_HELD = 16
-#: One of them is given up each time there are this many more values, so that a failure by chance is
-#: tried again.
+#: One of them is cancelled after each additional set of this many values, so that a random failure
+#: is retried.
 GIVE_UP_EVERY = 4
-#: Points that are remembered of either kind, the latest.
+#: The number of latest failures, and of latest successes, that are remembered.
 REMEMBERED = 2048
 #: Keeps the draws independent of others under the same seed.
 STREAM = 23
-#: Points that are considered in place of a proposal, before the nearest success is played again.
+#: The number of replacement points tried before the nearest success is evaluated again.
 TRIES = 20
 
 
 class Failures:
-    """The memory of one run; free of cost until something fails."""
+    """The failures of one run. It costs nothing until an evaluation fails."""
 
     def __init__(self, player: Player, seed: int) -> None:
         self._player, self._space = player, player.space
@@ -46,7 +46,7 @@ class Failures:
         self.any = False
 
     def failed(self, params: Any, trial: Trial | None) -> None:
-        """An evaluation failed; `trial` stays pending for a while."""
+        """Record a failed evaluation; its `trial` stays pending for a while."""
         if not self.any:
             self.any = True
             for unit in self._player.trials.finished.units[-REMEMBERED:]:
@@ -56,16 +56,16 @@ class Failures:
             self._hold(trial)
 
     def _hold(self, trial: Trial) -> None:
-        """Keep a trial pending for a while that is not being evaluated."""
+        """Keep a trial pending for a while, although it is not being evaluated."""
         try:
             self._player.hold(trial)
-        except Settled:  # told or cancelled by somebody else
+        except Settled:  # ended by another process or thread
             return
         self._held.append(trial)
         self.release(MOST_HELD)
 
     def succeeded(self, params: Any) -> None:
-        """An evaluation gave a value; now and then one that is kept pending is given up."""
+        """Record a success, and from time to time cancel a failed trial that was kept pending."""
         if not self.any:
             return
         self._good.add(self._space.encode(params))
@@ -79,7 +79,7 @@ class Failures:
         return len(self._held)
 
     def ask(self) -> Trial:
-        """The next trial of the player, or one elsewhere that takes its place, the first kept."""
+        """The player's next trial, or one that replaces it; the replaced one stays pending."""
         trial = self._player.ask()
         params = self._instead(trial) if self.any else None
         if params is None:
@@ -88,7 +88,7 @@ class Failures:
         return self._player.expect(params)
 
     def _instead(self, trial: Trial) -> Any:
-        """Parameters to evaluate in place of a trial, or None to take it as it is."""
+        """Parameters to evaluate instead of a trial, or None to evaluate the trial itself."""
         if not len(self._good.rows):
             return None
         point = unit = self._space.encode(trial.params)
@@ -119,7 +119,7 @@ class Failures:
 
 
 class _Near(NamedTuple):
-    """The success (D,) next to a point, and whether to keep away from the point."""
+    """The success (D,) nearest to a point, and whether to avoid the point."""
 
     success: FloatArray
     risky: bool
@@ -133,7 +133,7 @@ class _Points:
         self._n = 0
 
     def add(self, unit: FloatArray) -> None:
-        """Remember a point (D,), in place of the oldest if there are many."""
+        """Remember a point (D,); once the memory is full, it replaces the oldest one."""
         size = len(self._all)
         if self._n == size < REMEMBERED:
             self._all = np.concatenate([self._all, np.empty_like(self._all)])

@@ -1,12 +1,13 @@
 """A policy and the ledger of its trials, at points of the unit cube.
 
-Policies maximise. Signs are turned round here, once; units in `Optimizer`.
+Policies maximise. The sign is changed here for minimisation; `Optimizer` converts units.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -16,20 +17,27 @@ from partita.errors import InvalidInput, NotPending
 from partita.policies import optional
 from partita.policies.base import Policy
 
-from .trials import FAILED, FINISHED, Ledger
+from .bulk import Batch
+from .early import FEWEST, Curves, Rule
+from .trials import FAILED, FINISHED, PRUNED, Ledger
+from .values import Observation
+
+#: Bounds that rest on proofs, which no value that is only expected may enter.
+CERTAIN = ("proven", "published")
 
 
 class Game:
-    """What is played: trials by their numbers, points (D,), values in the user's direction.
+    """A policy and its trials: by number, at points (D,), with values in the user's direction.
 
-    Numbers, points, values and their noise are taken as they are. `Optimizer` and `Study` check
-    what users give them, once.
+    Arguments are not checked here. `Optimizer` and `Study` check what users give them.
 
     Attributes
     ----------
     policy
     ledger
         Every trial so far.
+    curves
+        What they reported on their way.
     """
 
     def __init__(
@@ -37,6 +45,8 @@ class Game:
     ) -> None:
         self.policy = policy
         self.ledger = Ledger(dim, quantities)
+        self.curves = Curves()
+        self._rule: tuple[int, Rule | None] = (0, None)
         self._sign = -1.0 if direction == "minimize" else 1.0
 
     def ask(self) -> int:
@@ -54,13 +64,50 @@ class Game:
         value: float,
         std: float | None = None,
         measured: Sequence[float] | None = None,
+        reports: Mapping[int, float] | None = None,
     ) -> None:
-        """End a trial with a value; one that was given up, too, since policies take any point.
+        """Report the value of a trial. It may have been cancelled: policies accept any point.
 
         `measured` are the values of the constrained quantities.
         """
         self._learn(self.ledger.unit(number), value, std, measured)
         self.ledger.settle(number, FINISHED, value, std, measured)
+        self.curves.add(number, reports or {})
+
+    def prune(
+        self, number: int, expected: Observation | None, reports: Mapping[int, float]
+    ) -> None:
+        """End a trial early, with the value that was to be expected, if that is known."""
+        if expected is None:
+            with suppress(NotPending):
+                self.policy.cancel(self.ledger.unit(number))
+            self.ledger.settle(number, PRUNED)
+        else:
+            self._learn(self.ledger.unit(number), *expected)
+            self.ledger.settle(number, PRUNED, *expected)
+        self.curves.add(number, reports)
+
+    def rule(self) -> Rule | None:
+        """Which trials are hopeless by now; None while too few have finished with reports."""
+        if not len(self.curves):
+            return None
+        made_at = self.ledger.known
+        if self._rule[0] != made_at:
+            curves = self.curves.latest(self.ledger.values)
+            made = None
+            if len(curves) >= FEWEST:
+                noise = optional.noise_std(self.policy)
+                made = Rule(curves, self.recommend().mean, self._sign, noise)
+            self._rule = made_at, made
+        return self._rule[1]
+
+    def expected(self, reports: Mapping[int, float]) -> Observation | None:
+        """What the reports of a trial say of its value; None if the policy cannot use that."""
+        rule = self.rule() if reports and self.takes_std else None
+        if rule is None or optional.guarantee(self.policy) in CERTAIN:
+            return None
+        step = max(reports)
+        return rule.estimate(step, reports[step])
 
     def cancel(self, number: int) -> None:
         """Give up a pending trial."""
@@ -69,7 +116,7 @@ class Game:
         self.ledger.settle(number, FAILED)
 
     def fail(self, number: int) -> None:
-        """Give up a pending trial whose evaluation failed, which says something of its place."""
+        """Cancel a pending trial whose evaluation failed, which says something of its place."""
         with suppress(NotPending):  # as above
             optional.fail(self.policy, self.ledger.unit(number))
         self.ledger.settle(number, FAILED)
@@ -82,21 +129,27 @@ class Game:
         std: float | None = None,
         measured: Sequence[float] | None = None,
     ) -> int:
-        """Take in a value known from elsewhere, as a trial of its own."""
+        """Record a value known from elsewhere as a new trial."""
         self._learn(unit, value, std, measured)
         return self.ledger.append(unit, FINISHED, value, std, measured)
 
+    def add_many(self, batch: Batch) -> range:
+        """Take in many values known from elsewhere, and return the numbers of their trials."""
+        for part in batch.parts():
+            self._learn_many(*part)
+        return self.ledger.extend(*batch)
+
     @property
     def takes_std(self) -> bool:
-        """Whether the policy uses the noise of single values, where that is known."""
+        """Whether the policy uses the noise of single values."""
         return bool(getattr(self.policy, "takes_std", False))
 
     def check_takes_std(self, std: float, verb: str) -> None:
-        """Refuse the noise of a value if the policy has no use for it; `verb` is for the error."""
+        """Refuse the noise of a value if the policy cannot use it; `verb` is for the error."""
         if not self.takes_std:
             raise InvalidInput(
-                f"{verb}(..., std={std!r}): {type(self.policy).__name__} has no use for the noise "
-                "of single values. Leave std out, or use CalibratedUCB, the usual policy"
+                f"{verb}(..., std={std!r}): {type(self.policy).__name__} does not use the noise "
+                "of single values. Leave std out, or use CalibratedUCB, the default policy"
             )
 
     def _learn(
@@ -106,7 +159,7 @@ class Game:
         std: float | None,
         measured: Sequence[float] | None = None,
     ) -> None:
-        """Tell the policy; one of the user's own need not know the word std."""
+        """Report a value to the policy; a user's own policy may lack the argument std."""
         if measured:
             optional.measure(self.policy, unit, measured)
         if std is None:
@@ -115,19 +168,19 @@ class Game:
             self.policy.tell(unit, self._sign * value, std=std)
 
     def move(self, number: int, unit: FloatArray) -> None:
-        """Put a pending trial at another point than the policy chose."""
+        """Move a pending trial to another point than the policy chose."""
         self.policy.cancel(self.ledger.unit(number))
         optional.expect(self.policy, unit)
         self.ledger.move(number, unit)
 
     def anew(self, policy: Policy) -> Game:
-        """The same trials for a fresh policy: it is told all values, and expects the pending."""
+        """The same trials with a new policy, which gets all values and all pending points."""
         game = copy.copy(self)
         game.policy = policy
         game.ledger.recount()
         for units, values, stds, measured in game.ledger.told():
             for unit, row in zip(units, measured.tolist(), strict=True):
-                if row:
+                if row and not math.isnan(row[0]):  # of a pruned trial none is known
                     optional.measure(policy, unit, row)
             game._learn_many(units, values, stds)
         for number in sorted(game.ledger.failures):
@@ -139,7 +192,7 @@ class Game:
         return game
 
     def _learn_many(self, units: FloatArray, values: FloatArray, stds: FloatArray | None) -> None:
-        """Tell the policy values (n,) at points (n, D), with the noise of all or of none."""
+        """Report values (n,) at points (n, D) to the policy, all with known noise or none."""
         if isinstance(self.policy, Policy):
             self.policy.tell(units, self._sign * values, std=stds)
             return
@@ -148,11 +201,11 @@ class Game:
             self._learn(unit.copy(), value, std)
 
     def certificate(self) -> float:
-        """How much better than the recommended point any other can be; infinite if not known."""
+        """How much better than the recommended point any other can be; infinite if unknown."""
         return optional.certificate(self.policy)
 
     def recommend(self) -> Recommendation:
-        """The policy's answer, with mean and bounds in the user's direction."""
+        """The policy's recommended point, with mean and bounds in the user's direction."""
         best = self.policy.recommend()
         lower, upper = best.lower, best.upper
         if self._sign < 0:

@@ -1,4 +1,4 @@
-"""Ctrl-C, and other requests to end, that wait while a policy is being changed, and no longer."""
+"""Delay Ctrl-C, and other requests to stop, while a policy is being changed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import ClassVar, Self
 
 
 class Interrupts:
-    """While entered, Ctrl-C raises KeyboardInterrupt as ever, but not within `held()`.
+    """A context in which Ctrl-C raises KeyboardInterrupt as usual, but not within `held()`.
 
-    A policy that was left half changed could not be asked for its answer. Only Python's own
-    handler is replaced, and only in the main thread, where signals arrive. A second Ctrl-C does
-    not wait.
+    A half-changed policy could not give a recommendation. Only Python's own handler is replaced,
+    and only in the main thread, where signals arrive. A second Ctrl-C is not delayed.
     """
 
-    #: Those of the run that the main thread makes.
+    #: The instance of the run in the main thread.
     current: ClassVar[Interrupts | None] = None
 
     def __init__(self) -> None:
@@ -27,7 +26,7 @@ class Interrupts:
         self._held = _Held(self)
 
     def __enter__(self) -> Self:
-        """Take over Python's handler of Ctrl-C."""
+        """Replace Python's handler of Ctrl-C."""
         if self._main:
             self._outer, Interrupts.current = Interrupts.current, self
         if self._main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -36,7 +35,7 @@ class Interrupts:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Give it back."""
+        """Restore Python's handler of Ctrl-C."""
         if self._main:
             Interrupts.current = self._outer
         if self._installed:
@@ -44,15 +43,15 @@ class Interrupts:
             self._installed = False
 
     def held(self) -> _Held:
-        """A context that is not interrupted: Ctrl-C is raised at its end."""
+        """A context that Ctrl-C does not interrupt: KeyboardInterrupt is raised at its end."""
         return self._held
 
     def begin(self) -> None:
-        """From now on Ctrl-C waits."""
+        """Delay Ctrl-C from now on."""
         self._busy = True
 
     def end(self, raising: bool) -> None:
-        """It waits no longer, and is raised now if it came, unless an error is under way."""
+        """Stop delaying; raise a delayed Ctrl-C now, unless another error is being raised."""
         self._busy = False
         if self._came and not raising:
             self._came = False
@@ -71,7 +70,7 @@ class Interrupts:
 
 
 class _Held:
-    """The context of `Interrupts.held`, entered twice a step: a generator would be slower."""
+    """The context of `Interrupts.held`. It is entered twice per evaluation, so it must be fast."""
 
     def __init__(self, interrupts: Interrupts) -> None:
         self._interrupts = interrupts
@@ -84,7 +83,7 @@ class _Held:
 
 
 def as_ctrl_c(number: int, frame: FrameType | None) -> None:
-    """A handler that lets another signal end a run as Ctrl-C does, even where that is ignored."""
+    """A signal handler that ends a run as Ctrl-C does, even where Ctrl-C is ignored."""
     if Interrupts.current is None:
         raise KeyboardInterrupt
     Interrupts.current.request()

@@ -14,36 +14,38 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from partita._text import message_of
-from partita.errors import EvaluationFailed, InvalidInput, Settled
+from partita.errors import EvaluationFailed, InvalidInput, Settled, TrialPruned
 from partita.policies import optional
 
-from .evaluate import Function, Outcome, WrongCall, outcome_of
+from .evaluate import Function, Outcome, WrongCall, outcome_of, takes_trial
 from .failures import MOST_HELD, Failures
 from .interrupts import Interrupts
+from .logs import log_failed
 from .meter import Meter
-from .optimizer import Trial
 from .player import Player, give_up
 from .result import Checkpoint
+from .spans import Stopwatch
+from .trial import Trial
 from .values import Observation, WrongKind
 
 _log = logging.getLogger(__name__)
 
-#: If the first evaluations fail, this many of them, nothing can be learned.
+#: If this many evaluations fail before the first success, the run raises an error.
 HOPELESS = 20
-#: A run ends when more evaluations failed than the first number, and than the second one times
-#: those that succeeded.
+#: A run ends when the number of failures exceeds both the first number and the second number times
+#: the number of successes.
 MOST_FAILURES, FAILURES_PER_VALUE = 100, 10
-#: Errors that a result keeps, and parameters at which evaluations failed.
+#: How many errors, and how many parameters of failed evaluations, a result keeps.
 KEPT_ERRORS, KEPT_FAILURES = 5, 1000
-#: Evaluations from one checkpoint of the history to the next, as a factor.
+#: The factor by which the number of evaluations grows between checkpoints of the history.
 CHECKPOINT_FACTOR = 1.25
-#: With a tolerance, the certificate is looked at after every evaluation up to this number, then
-#: each time there is one more for this number of them.
+#: With a tolerance, the certificate is checked after every evaluation up to this number n, and
+#: then each time the number of evaluations has grown by a factor of 1 + 1/n.
 CERTIFICATE_EVERY = 40
 
 
 class Evaluation(NamedTuple):
-    """What a callback is given: an evaluation that has just been told, and the optimizer.
+    """The argument of a callback: the evaluation that has just ended, and the optimizer.
 
     `std` is the standard deviation of the value's noise, None if the function did not return it;
     `values` are those of constrained quantities by name, None without constraints.
@@ -75,7 +77,7 @@ DONE, TIME_UP, TOLERANCE, CALLBACK, INTERRUPTED, FAILING, BROKEN = range(7)
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop: whichever comes first."""
+    """The limits of a run. The first one reached ends it."""
 
     n_evals: int | None
     max_seconds: float | None
@@ -83,14 +85,14 @@ class Limits:
 
 
 class Run:
-    """One run: what was told, what failed, what is pending, and whether to stop.
+    """One run: its values, failures and pending trials, and whether to stop.
 
     Parameters
     ----------
     player
-        Asks and tells.
+        The optimizer or study that is asked for trials and gets their values.
     shown
-        The same for callbacks: the optimizer, or the study as the user opened it.
+        What callbacks get: the optimizer, or the study as the user opened it.
     """
 
     def __init__(
@@ -109,13 +111,15 @@ class Run:
         self._meter, self._interrupts = meter, interrupts
         self._start = time.monotonic()
         self._failures = Failures(player, seed)
-        #: Points that are evaluated before any that the policy asks for.
+        self.times = Stopwatch()
+        #: Points to evaluate before those that the policy asks for.
         self.starts: deque[Any] = deque()
         self.pending: dict[int, Trial] = {}
-        #: A study that is resumed has values already, and may get some from other processes.
+        #: A resumed study already has values, and other processes may add some.
         self.n_told = player.n_told
+        self.n_pruned = player.n_pruned
         self.n_failed = 0
-        #: Whether this run has told a value of its own.
+        #: Whether this run has reported a value itself.
         self._learned_any = False
         self.errors: list[BaseException] = []
         self.failed_params: list[Any] = []
@@ -128,34 +132,45 @@ class Run:
         return time.monotonic() - self._start
 
     def seconds_left(self) -> float:
-        """Time until it is up, infinite if there is no limit."""
+        """Seconds until the time limit; infinite if there is none."""
         limit = self.limits.max_seconds
         return math.inf if limit is None else limit - self.seconds
 
     def wanted(self, most: int) -> int:
-        """How many evaluations may be begun, `most` at most."""
+        """The number of evaluations that may be started now, at most `most`."""
         if self.limits.n_evals is None:
             return most
-        return min(most, self.limits.n_evals - self.n_told - len(self.pending))
+        return min(most, self.limits.n_evals - self.n_ended - len(self.pending))
+
+    @property
+    def n_ended(self) -> int:
+        """How many evaluations have a value, or were ended early."""
+        return self.n_told + self.n_pruned
 
     # -- steps ---------------------------------------------------------------------------------
 
     def ask(self) -> Trial:
-        """The next trial: those of a killed run first, then the user's first points."""
+        """The next trial: first those of a killed run, then the user's x0, then the policy's."""
         with self._interrupts.held():
             if self.starts and not self.player.adopted:
                 trial = self.player.expect(self.starts.popleft())
             else:
-                if self._failures.any:  # those kept pending must not take it past its horizon
+                if self._failures.any:  # trials kept pending must not exceed the policy's horizon
                     self._failures.release(max(self.wanted(MOST_HELD + 1) - 1, 0))
                 trial = self._failures.ask()
             self.pending[trial.number] = trial
+            self.times.begin(trial.number, self.seconds)
         return trial
 
     def settle(self, trial: Trial, outcome: Outcome) -> Stop | None:
-        """Take in how an evaluation ended, and return why the run should end, if it should."""
+        """Record the outcome of an evaluation; return the reason to end the run, or None."""
         error = outcome.error
+        if outcome.reports is not None:  # a worker has a copy of the trial
+            trial._progress.readings = dict(outcome.reports)
+        if isinstance(error, TrialPruned):
+            return self._pruned(trial)
         with self._interrupts.held():
+            self.times.end(trial.number, self.seconds, failed=error is not None)
             counts = error is None
             if error is None:
                 try:
@@ -163,7 +178,7 @@ class Run:
                 except Settled:
                     self._overtaken(trial, outcome.value)
                     counts = False
-                except InvalidInput as refused:  # a policy of the user's own may refuse numbers
+                except InvalidInput as refused:  # a user's own policy may refuse a number
                     self._check_takes_std(outcome)
                     error = refused
                 else:
@@ -181,29 +196,44 @@ class Run:
             self.player.tell(trial, Observation(outcome.value, outcome.std, outcome.values))
 
     def _check_takes_std(self, outcome: Outcome) -> None:
-        """End a run whose function returns what its policy never takes, before it costs more.
+        """Raise at the first evaluation if the function returns a std that the policy cannot use.
 
-        Not one that has learned something: that goes on, and counts a failure.
+        A run that already has values goes on, and counts a failure.
         """
         policy = self.player.policy
         if outcome.std is None or self._learned_any or getattr(policy, "takes_std", False):
             return
         raise InvalidInput(
-            f"the function returned (value, std), but {type(policy).__name__} has no use for the "
-            "noise of single values: return the value alone, or use CalibratedUCB, the usual policy"
+            f"the function returned (value, std), but {type(policy).__name__} does not use the "
+            "noise of single values: return only the value, or use CalibratedUCB, the default"
         )
 
     def _overtaken(self, trial: Trial, value: float) -> None:
-        """Leave a trial alone that somebody else told or cancelled while it was evaluated here."""
+        """Log that another process or thread ended a trial while it was being evaluated here."""
         _log.warning(
-            "trial %d was told or cancelled by somebody else while it was evaluated: its value "
-            "here, %r, is dropped. To use it, add it at %r",
+            "trial %d was ended by another process or thread while it was evaluated here: the "
+            "value found here, %r, is not used. To use it, call add() with %r",
             trial.number,
             value,
             trial.params,
         )
         del self.pending[trial.number]
         self.n_told = self.player.n_told
+
+    def _pruned(self, trial: Trial) -> Stop | None:
+        """Take in that an evaluation was ended early."""
+        with self._interrupts.held():
+            try:
+                learned = self.player.prune(trial)
+            except Settled:
+                self._overtaken(trial, math.nan)
+            else:
+                del self.pending[trial.number]
+                self.n_pruned = self.player.n_pruned
+                if not learned:  # look elsewhere
+                    self._failures.failed(trial.params, None)
+                self.tick()
+        return self.all_made() or self.time_up()
 
     def _learned(self, trial: Trial) -> None:
         del self.pending[trial.number]
@@ -215,17 +245,17 @@ class Run:
         self.tick()
 
     def tick(self) -> None:
-        """Draw the meter, if that is due."""
-        self._meter.show(self.n_told, self.n_failed)
+        """Update the progress bar if it is time to."""
+        self._meter.show(self.n_ended, self.n_failed)
 
     def all_made(self) -> Stop | None:
-        """The end of a run that has as many values as were wanted."""
-        if self.limits.n_evals is not None and self.n_told >= self.limits.n_evals:
+        """The reason to stop if `n_evals` evaluations have been made, else None."""
+        if self.limits.n_evals is not None and self.n_ended >= self.limits.n_evals:
             return Stop(DONE, True, "All evaluations were made.")
         return None
 
     def certified(self) -> Stop | None:
-        """The end of a run whose certificate is within the tolerance, if it is due for a look."""
+        """The reason to stop if the certificate is due for a check and within the tolerance."""
         tolerance = self.limits.tolerance
         if tolerance is None or self.n_told < self._next_certificate:
             return None
@@ -237,7 +267,7 @@ class Run:
         return Stop(TOLERANCE, True, "The certificate is within the tolerance.")
 
     def time_up(self) -> Stop | None:
-        """The end of a run whose time is up."""
+        """The reason to stop if the time is up, else None."""
         if self.seconds_left() <= 0.0:
             return Stop(TIME_UP, True, "The time is up.")
         return None
@@ -270,7 +300,8 @@ class Run:
         with self._interrupts.held():
             del self.pending[trial.number]
             self.n_failed += 1
-            if not self.errors and not self._meter.shown:  # which counts failures
+            log_failed(trial.number, error_text(error))
+            if not self.errors and not self._meter.shown:  # the progress bar counts failures
                 _log.warning(
                     "an evaluation failed, with %s; the run goes on, and its result will say how "
                     "many did",
@@ -309,7 +340,7 @@ class Run:
         return not self.n_told or not message_of(error).startswith("the value is None")
 
     def broken(self, error: Exception) -> Stop:
-        """An executor takes no more work: keep what there is."""
+        """The reason to stop after an executor failed; an error if there are no values yet."""
         if len(self.errors) < KEPT_ERRORS:
             self.errors.append(error)
         if not self.n_told:
@@ -322,7 +353,7 @@ class Run:
         return Stop(BROKEN, False, f"The executor failed: {error_text(error)}.")
 
     def checkpoint(self) -> None:
-        """Remember the answer of this moment."""
+        """Record the current recommendation in the history."""
         best = self.player.recommend()
         certificate = self.player.certificate()
         self.checkpoints.append(
@@ -332,7 +363,7 @@ class Run:
         self._next_checkpoint = max(self.n_told + 1, math.ceil(self.n_told * CHECKPOINT_FACTOR))
 
     def finish(self) -> int:
-        """Give up what is pending, and return how many evaluations were still under way."""
+        """Cancel what is pending, and return how many evaluations were still running."""
         dropped = list(self.pending)
         for number in dropped:
             give_up(self.player, self.pending[number])
@@ -342,16 +373,17 @@ class Run:
 
 
 def one_at_a_time(run: Run, f: Function) -> Stop:
-    """Evaluate here, in this thread."""
+    """Evaluate in this thread, one point after another, until there is a reason to stop."""
+    with_trial = takes_trial(f, run.player.space)
     while True:
         trial = run.ask()
-        ended = run.settle(trial, outcome_of(f, trial.params))
+        ended = run.settle(trial, outcome_of(f, trial.params, trial if with_trial else None))
         if ended is not None:
             return ended
 
 
 def error_text(error: BaseException) -> str:
-    """An error in a line, without a full stop."""
+    """An error as one line of text, without a full stop."""
     text = " ".join(message_of(error).split()).rstrip(".")
     name = type(error).__name__
     return f"{name}: {text if len(text) <= 200 else text[:199] + '…'}" if text else name
@@ -361,14 +393,14 @@ def _hint(error: BaseException) -> str:
     text = f"{type(error).__name__} {message_of(error)}".lower()
     if "pickle" in text:
         return (
-            ". Processes need a function defined at the top of a module, not a lambda or one "
-            "inside a function"
+            ". Process pools need a function defined at the top level of a module, not a lambda or "
+            "a nested function"
         )
     if "keyword argument" in text or "positional argument" in text:
         return (
-            ". A function of named parameters is called with them as keywords, as in f(lr=0.1, "
-            "depth=3); of a list of bounds, with one array"
+            ". With named parameters the function is called with keywords, as in f(lr=0.1, "
+            "depth=3); with a list of bounds, it is called with one array"
         )
     if "after shutdown" in text:
-        return ". The executor had been shut down: give one that runs"
-    return ". Call your function once by hand to see it"
+        return ". The executor was shut down: give one that is running"
+    return ". Call your function once yourself to see the error"

@@ -1,6 +1,7 @@
-"""Who plays a space, and as what: the domain made of it, and the policy.
+"""Choose the domain and the policy for a space.
 
-π-GP-UCB if all it needs is known, else the calibrated policy, or the one that the user names.
+The policy is π-GP-UCB if everything it needs is known, else the calibrated policy, or the one that
+the user names.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from partita.policies.base import Policy
 from partita.policies.construct import construct, name_of
 from partita.space import Space
 
-#: A finite space of at most this many feasible points is played as a list of them.
+#: A finite space of at most this many feasible points becomes a list of arms.
 MOST_ARMS = 10_000
-#: A constraint is tried on every point of a finite space of at most this size, in chunks.
+#: `feasible` is called at every point of a finite space of at most this size, in chunks.
 MOST_TRIED, CHUNK = 20_000, 1000
-#: Evaluations that a policy which must know is told of, if the user does not say how many.
+#: The horizon given to a policy that needs one, if the user does not give `n_evals`.
 HORIZON = 100_000
 
 
 def domain_of(space: Space) -> Grid | Arms | Box | Mixed:
-    """The domain that policies play for a space, in coordinates of the unit cube.
+    """The domain that policies get for a space, in coordinates of the unit cube.
 
     A box if every point is valid; a list of its feasible points if there are at most 10,000 and
     they can be found; else a `Mixed` domain.
@@ -46,8 +47,8 @@ def domain_of(space: Space) -> Grid | Arms | Box | Mixed:
         points = _feasible(space, MOST_ARMS if space.arms is None else size)
         if points is not None and not len(points):
             raise InvalidInput(
-                f"feasible allows none of the {size:,} points of the space, so that nothing can "
-                "be evaluated: check its conditions"
+                f"feasible allows none of the {size:,} points of the space, so nothing can be "
+                "evaluated: check its conditions"
             )
         if points is not None:
             box = () if space.arms is None else (space.played.lower, space.played.upper)
@@ -56,11 +57,11 @@ def domain_of(space: Space) -> Grid | Arms | Box | Mixed:
 
 
 def _feasible(space: Space, most: int) -> FloatArray | None:
-    """All feasible points of a finite space, (n, D), or None if they are more than `most`."""
+    """All feasible points of a finite space, (n, D), or None if there are more than `most`."""
     points = space.grid()
     kept: list[FloatArray] = []
     number = 0
-    for start in range(0, len(points), CHUNK):  # a constraint may be slow: no more than needed
+    for start in range(0, len(points), CHUNK):  # stop early, since a constraint may be slow
         chunk = points[start : start + CHUNK]
         kept.append(chunk[space.feasible(chunk)])
         number += len(kept[-1])
@@ -70,7 +71,7 @@ def _feasible(space: Space, most: int) -> FloatArray | None:
 
 
 def check_lengthscales(kernel: object, space: Space) -> None:
-    """Refuse a kernel with a lengthscale a parameter where some have several coordinates."""
+    """Refuse a kernel whose number of lengthscales is not that of the space's coordinates."""
     scales = kernel.lengthscale if isinstance(kernel, Matern) else 1.0
     if isinstance(scales, float) or len(scales) == space.dim or space.continuous:
         return
@@ -82,8 +83,8 @@ def check_lengthscales(kernel: object, space: Space) -> None:
     if wide:
         raise InvalidInput(
             f"{kernel!r} has {len(scales)} lengthscales, but the space has {space.dim} "
-            "coordinates: a parameter of k > 2 choices has k of them, one of a single value none "
-            f"({', '.join(wide)}). Give {space.dim} lengthscales, or one number for all"
+            "coordinates: a parameter with k > 2 choices has k coordinates, one with one value has "
+            f"none ({', '.join(wide)}). Give {space.dim} lengthscales, or one number for all"
         )
 
 
@@ -94,13 +95,13 @@ def make_policy(
     n_evals: int | None,
     seed: int,
 ) -> Policy:
-    """A policy on `domain`, told what is known.
+    """A policy on `domain`, with the assumptions that are known.
 
     Parameters
     ----------
     policy
         None: `PiGPUCB` if the assumptions are complete, else `CalibratedUCB`. Or a name of the
-        registry, with settings in brackets if need be, a class, or a function of the domain.
+        registry, optionally with settings in brackets, a class, or a function of the domain.
     """
     settings: Mapping[str, Any] = {}
     maker: Any
@@ -120,14 +121,14 @@ def make_policy(
     )
     if not optional.is_policy(made):
         raise InvalidInput(
-            f"policy={name_of(maker)} made {made!r}, which has no ask, tell, cancel and "
-            "recommend: give a policy"
+            f"policy={name_of(maker)} returned {made!r}, which lacks one of the methods ask, tell, "
+            "cancel and recommend: give a policy"
         )
     return made  # type: ignore[no-any-return]
 
 
 def check_maker(policy: Any) -> Callable[..., Any]:
-    """A class or function that makes policies, not a policy."""
+    """The given policy class or function, or an error for anything else."""
     if isinstance(policy, Policy) or not callable(policy):
         raise InvalidInput(
             f'policy={policy!r}: give a name such as "pi-gp-ucb", a policy class, or a function '
@@ -143,8 +144,8 @@ def _default(domain: Grid | Arms | Box | Mixed, assumptions: Assumptions) -> Cal
         return CalibratedUCB
     if isinstance(domain, Mixed):
         raise InvalidInput(
-            "norm_bound, noise and kernel are given, but proven bounds need a space that is all "
-            "continuous without a constraint, or finite with at most 10,000 points. Give every "
+            "norm_bound, noise and kernel are given, but proven bounds need a space that is fully "
+            "continuous and without a constraint, or finite with at most 10,000 points. Give every "
             "number a step, (low, high, step), or leave norm_bound out for calibrated bounds"
         )
     from partita.policies.pi_gp_ucb import PiGPUCB
@@ -161,10 +162,10 @@ def _by_name(
     spec = read_policy(text)
     if not domain.finite and "box" not in spec.method.domains:
         raise InvalidInput(
-            f"policy={text!r} plays finite spaces only: give every number a step, such as "
-            "(low, high, step), or a Grid, or use another policy"
+            f"policy={text!r} needs a finite space: give every number a step, such as "
+            "(low, high, step), or give a Grid, or use another policy"
         )
-    # Experiments leave some policies untold of what they could be told: here the user decides.
+    # Experiments withhold some assumptions from some policies; here the user decides.
     usual = {name: value for name, value in spec.method.settings.items() if value is not None}
     return registry.maker_of(spec.name), {**usual, **dict(spec.settings)}
 

@@ -1,4 +1,4 @@
-"""The progress bar of a run: how far it is, and the answer so far."""
+"""The progress bar of a run: the number of evaluations, and the best point so far."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import TextIO
 from partita._status import StatusLine, bar
 from partita._text import duration
 
-from .optimizer import Suggestion
 from .player import Player
+from .trial import Suggestion
 
-#: Seconds between two drawings.
+#: Seconds between two updates.
 EVERY = 0.1
-#: The answer is asked for anew so seldom that it takes at most this part of the time.
+#: Computing the recommendation may take at most this fraction of the run's time.
 SHARE = 0.05
 
 
 class Meter:
-    """One line: a bar, the best mean ± its bound, the certificate, evaluations a second.
+    """One line: a bar, the best mean ± its bound, the certificate, evaluations per second.
 
-    On a terminal only, unless `shown` says otherwise.
+    It is shown on a terminal and in a notebook only, unless `shown` says otherwise.
     """
 
     def __init__(
@@ -41,11 +41,11 @@ class Meter:
 
     @property
     def shown(self) -> bool:
-        """Whether anybody sees it."""
+        """Whether the line is visible."""
         return self._line.shown
 
     def know(self, best: Suggestion, certificate: float) -> None:
-        """Show this answer from now on."""
+        """Show this recommendation from now on."""
         if self._line.shown:
             reach = max(best.upper - best.mean, best.mean - best.lower)
             self._known = f"best {best.mean:.4g} ± {reach:.2g}"
@@ -53,7 +53,7 @@ class Meter:
                 self._known += f"  certificate {certificate:.2g}"
 
     def show(self, done: int, failed: int) -> None:
-        """Draw the numbers of evaluations that are done and that failed, if a drawing is due."""
+        """Show the numbers of finished and failed evaluations, if an update is due."""
         if not self._line.shown:
             return
         now = time.monotonic()
@@ -67,7 +67,7 @@ class Meter:
         self._line.write(self._text(done, failed, now - self._start))
 
     def close(self) -> None:
-        """Wipe the line."""
+        """Erase the line."""
         self._line.wipe()
 
     def _text(self, done: int, failed: int, seconds: float) -> str:

@@ -1,15 +1,21 @@
-"""Ask and tell for a space of the user's own: numbered trials, in the user's units."""
+"""Ask and tell for a user's search space: numbered trials, in the user's units."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Any, Literal, overload
 
 import numpy as np
 
-from partita._checks import as_floats, check_choice, check_delta, check_horizon, check_seed
+from partita._checks import (
+    as_floats,
+    check_choice,
+    check_count,
+    check_delta,
+    check_horizon,
+    seed_or_drawn,
+)
 from partita._locks import in_turn, is_under_way, new_lock, turn_of
 from partita._types import FloatArray, Prediction
 from partita.errors import HalfChanged, InvalidInput, NotPending, Settled
@@ -20,77 +26,50 @@ from partita.policies import optional
 from partita.policies.base import Policy
 from partita.space import Space, as_space
 
+from .bulk import is_many, read_batch
 from .constraints import Constraints, Known
+from .early import Progress, Rule
 from .game import Game
+from .logs import log_added, log_begun, log_cancelled, log_pruned, log_told
 from .making import check_lengthscales, domain_of, make_policy
-from .trials import FAILED, FINISHED, PENDING, Trials
+from .trial import Suggestion, Trial, by_place
+from .trials import FAILED, FINISHED, PENDING, PRUNED, Trials
 from .values import Observation, as_std, as_value
 
-#: Rounding that is forgiven in a coordinate of the unit cube.
+#: The rounding error allowed in a coordinate of the unit cube.
 SAME_POINT = 1e-9
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Trial:
-    """A numbered evaluation to make.
-
-    Attributes
-    ----------
-    number
-        From 0 on.
-    params
-        What the function is given: a dict, for `f(**trial.params)`, or an array, for
-        `f(trial.params)`.
-    x
-        The array; for named parameters the point of the unit cube, (D,).
-    """
-
-    number: int
-    params: Any
-    x: FloatArray
-    #: Where it was made, to tell it from a trial of another optimizer whatever becomes of `params`:
-    #: the mark of the space, and the bytes of the point of the unit cube.
-    _origin: tuple[int, bytes] | None = field(default=None, repr=False)
-
-
-class Suggestion(NamedTuple):
-    """What the optimiser would settle on, and what is known of the function there."""
-
-    params: Any
-    x: FloatArray
-    mean: float
-    lower: float
-    upper: float
 
 
 class Optimizer:
     """Chooses where to evaluate a noisy function next, in a space of any kinds of parameters.
 
     Threads may share it: each call waits until those of other threads have returned. A call that
-    Ctrl-C cuts short has either happened, as `trials` shows, or not. If it was in the middle of a
-    change, the next call makes the policy anew from all values, which takes a moment; what it asks
-    for from then on may differ from what it would have asked for.
+    Ctrl-C interrupts has either happened or not; `trials` shows which. If the policy was being
+    changed, the next call rebuilds it from all values, which may take a moment. The trials it asks
+    for after that may differ from those it would have asked for without the interrupt.
 
     Parameters
     ----------
     space
         Bounds or named parameters: see `partita.space.as_space`.
     direction : "minimize" or "maximize"
-    seed : int
-        The same seed and the same tells give the same asks.
+    seed : int, optional
+        The same seed and the same values give the same trials. None draws one: `seed` has it.
     n_evals : int, optional
-        Evaluations planned, if known. A policy that must know is told 100,000 otherwise.
+        The planned number of evaluations, if known. A policy that needs it assumes 100,000 if it is
+        not given.
     norm_bound, noise, kernel : optional
-        Given all three, the policy is `PiGPUCB`, whose bounds are proven. Otherwise it is
-        `CalibratedUCB`, which uses those given and learns the rest. Lengthscales are in the unit
-        cube that the space maps to.
+        If all three are given, the policy is `PiGPUCB`, whose bounds are proven. Otherwise it is
+        `CalibratedUCB`, which uses those given and learns the rest. Lengthscales are measured in
+        the unit cube that the space maps to.
     delta : float
-        Probability that a bound may fail.
+        The probability with which a bound may fail.
     policy : str, class or function, optional
-        Another policy: a name that `partita.policies.registry` knows, with settings in brackets if
-        need be, a class, or a function that makes one for a domain.
+        Another policy: a name that `partita policies` lists, optionally with settings in brackets;
+        a class; or a function that takes a domain and returns a policy.
     feasible : function, optional
-        Called as the function to optimise is; True where that may be evaluated.
+        Takes the same arguments as the function to optimise, and returns True where that may be
+        evaluated.
     constraints : list of str, optional
         Bounds on other quantities that an evaluation shows, such as `["cost <= 10"]`. Values are
         then told as dicts, such as `{"loss": 0.3, "cost": 9.1}`.
@@ -101,7 +80,7 @@ class Optimizer:
         space: Any,
         *,
         direction: Literal["minimize", "maximize"] = "minimize",
-        seed: int = 0,
+        seed: int | None = 0,
         n_evals: int | None = None,
         norm_bound: float | None = None,
         noise: Noise | None = None,
@@ -117,19 +96,20 @@ class Optimizer:
         self.space: Space = as_space(space, feasible)
         check_lengthscales(kernel, self.space)
         assumptions = Assumptions(kernel, norm_bound, noise, check_delta(delta))
-        #: What the policy is made of; None if that could not be saved with the optimizer.
+        self.seed = seed_or_drawn(seed)
+        #: How to make the policy again; None if that could not be pickled with the optimizer.
         self._recipe: tuple[Any, ...] | None = (
             domain_of(self.space),
             policy,
             assumptions,
             n_evals,
-            check_seed(seed),
+            self.seed,
         )
         self.constraints = Constraints(constraints, self.space)
-        #: The policy and its trials at points of the unit cube, which a study plays on.
+        #: The policy and its trials at points of the unit cube. A study uses it directly.
         self.game = Game(self._new_policy(), self.space.dim, self.direction, self.constraints.names)
         self._turn = _lock_of(self.game.policy)
-        #: The method that changes the policy, or did when it was cut short.
+        #: The method that is changing the policy, or was when it was interrupted.
         self._changed_by: str | None = None
 
     def _new_policy(self) -> Policy:
@@ -140,66 +120,148 @@ class Optimizer:
 
     # -- asking and telling --------------------------------------------------------------------
 
-    def ask(self) -> Trial:
-        """The next trial. Ask again before telling and this one stays pending."""
+    @overload
+    def ask(self, count: None = None) -> Trial: ...
+    @overload
+    def ask(self, count: int) -> list[Trial]: ...
+    def ask(self, count: int | None = None) -> Trial | list[Trial]:
+        """The next trial to evaluate, or a list of `count` trials to evaluate at the same time.
+
+        They are pending until they are told, pruned or cancelled.
+        """
+        begun: list[Trial] = []
         with self._turn:
-            return self._trial(self._play("ask"))
+            number = 1 if count is None else check_count(count)
+            try:
+                begun.extend(self._trial(self._play("ask")) for _ in range(number))
+            except Exception:  # all or none
+                for trial in begun:
+                    self._play("cancel", trial.number)
+                raise
+        for trial in begun:
+            log_begun(trial.number, trial.params)
+        return begun[0] if count is None else begun
 
     def expect(self, params: Any) -> Trial:
-        """A trial at parameters that were chosen elsewhere and are being evaluated.
+        """A new trial at parameters that you chose and are evaluating.
 
-        It is pending until it is told or cancelled, like one that was asked for.
+        It is pending until it is told or cancelled, like a trial from `ask`.
         """
         with self._turn:
-            return self._trial(self._play("expect", self.point_of(params, "expect")))
+            trial = self._trial(self._play("expect", self.point_of(params, "expect")))
+        log_begun(trial.number, trial.params, "expected")
+        return trial
 
     def tell(self, trial: Trial | int, value: Any, std: float | None = None) -> None:
-        """Report the value of a trial, given itself or its number.
+        """Report the value of a trial. `trial` is the trial itself, or its number.
 
-        `std` is the standard deviation of this value's noise, if that is known: 0 means exact.
-        With constraints the value is a dict, such as `{"loss": 0.3, "cost": 9.1}`. Nothing changes
-        when the call is refused.
+        `std` is the standard deviation of this value's noise, if it is known; 0 means exact. With
+        constraints the value is a dict, such as `{"loss": 0.3, "cost": 9.1}`. Nothing changes if
+        the call raises an error. The trial's reports are kept.
+
+        Tell every value. The bounds hold for values that were not selected by how they turned out:
+        evaluating a point until it looks good, and telling only that value, makes them wrong.
         """
         with self._turn:
             number = self.number_of(trial, "tell")
-            self._play("tell", number, *self.observation(value, std, "tell"))
+            seen = self.observation(value, std, "tell")
+            self._play("tell", number, *seen, reports_of(trial))
+        log_told(number, seen.value, seen.std)
+
+    def prune(self, trial: Trial | int) -> bool:
+        """End a trial early because it can hardly become the best: see `Trial.should_prune`.
+
+        The model learns what its last report says about its value and how uncertain that is, never
+        the report as a value. It learns nothing if too few trials have finished, or if the bounds
+        are proven ones, which must not use predictions. Returns whether it has learned anything.
+        """
+        with self._turn:
+            number, reports = self.number_of(trial, "prune"), reports_of(trial)
+            expected = self.expected(reports)
+            self._play("prune", number, expected, reports)
+        log_pruned(number, len(reports))
+        return expected is not None
 
     def cancel(self, trial: Trial | int) -> None:
-        """Give up a trial whose evaluation was dropped. It counts as failed.
+        """Cancel a trial whose evaluation was abandoned. It counts as failed.
 
-        The policy knows no more than before, and may ask for the same parameters again.
+        The policy learns nothing from it, and may ask for the same parameters again.
         """
         with self._turn:
-            self._play("cancel", self.number_of(trial, "cancel"))
+            number = self.number_of(trial, "cancel")
+            self._play("cancel", number)
+        log_cancelled(number)
 
     def fail(self, trial: Trial | int) -> None:
-        """Give up a trial whose evaluation failed, so that it is learned where that happens.
+        """Cancel a trial whose evaluation failed, so that it is learned where that happens.
 
-        Failures that come by chance, anywhere, do not steer the choice much.
+        Failures that come by chance, anywhere, hardly change the choice.
         """
         with self._turn:
-            self._play("fail", self.number_of(trial, "fail"))
+            number = self.number_of(trial, "fail")
+            self._play("fail", number)
+        log_cancelled(number)
 
-    def add(self, params: Any, value: Any, std: float | None = None) -> int:
-        """Report a value known from elsewhere, at any time, and get the number of its trial.
+    def add(self, params: Any, value: Any, std: Any = None) -> Any:
+        """Report a value known from elsewhere, and return the number of its new trial.
 
-        `value` and `std` are as for `tell`.
+        Or many at once, and get the list of their numbers. That is far quicker than one by one,
+        and either all are taken in or, if one cannot be, none is.
+
+        Parameters
+        ----------
+        params
+            What the function was given: a dict, or an array (d,). For many, an array (n, d), a list
+            of dicts, a dict of columns, or a data frame.
+        value
+            What it returned: a number; for many, n numbers.
+        std
+            As for `tell`: a number; for many, one for all or n numbers, None or NaN where it is not
+            known.
+
+        Notes
+        -----
+        Give all values that there are, or some chosen without looking at how they turned out. The
+        bounds are wrong for data that were selected by their own values, such as the best hundred
+        of a thousand.
+
+        Examples
+        --------
+        >>> import partita as pt
+        >>> optimizer = pt.Optimizer({"rate": (1e-4, 1e-1, "log"), "depth": (1, 12, "int")})
+        >>> optimizer.add({"rate": 0.01, "depth": 3}, 0.42)
+        0
+        >>> optimizer.add({"rate": [0.02, 0.001], "depth": [4, 8]}, [0.37, 0.58])
+        [1, 2]
         """
         with self._turn:
+            if is_many(params, value, self.space):
+                self.constraints.refuse_many()
+                return self._add_many(params, value, std)
             seen = self.observation(value, std, "add")
             number: int = self._play("add", self.point_of(params, "add"), *seen)
-            return number
+        log_added(number, params, seen.value, seen.std)
+        return number
+
+    def _add_many(self, params: Any, values: Any, stds: Any) -> list[int]:
+        batch = read_batch(params, values, stds, self.space, self.point_of, self.std_of)
+        try:
+            return list(self._play("add_many", batch))
+        except Exception:
+            if not isinstance(self.policy, Policy):  # one of the user's own may know some of them
+                self._changed_by = "add"
+            raise
 
     def _play(self, verb: str, *args: Any) -> Any:
-        """What a method of the game returns; the next call notices it if this one is cut short."""
+        """Call a method of the game, and leave a mark for the next call if it is interrupted."""
         if self._changed_by is not None:
             self._mend(verb)
         self._changed_by = verb
         try:
             result = getattr(self.game, verb)(*args)
-        except (MemoryError, SystemError):  # the latter is what Numba makes of an interrupt
+        except (MemoryError, SystemError):  # Numba turns an interrupt into a SystemError
             raise
-        except Exception:  # refused, or failed as policies may; other errors come at any moment
+        except Exception:  # refused, or failed in the policy; other errors can come at any moment
             self._changed_by = None
             raise
         self._changed_by = None
@@ -207,22 +269,22 @@ class Optimizer:
 
     @property
     def torn(self) -> bool:
-        """Whether the policy was left half changed, so that it must be made anew."""
+        """Whether the policy was left half changed, so that it must be rebuilt."""
         return self._changed_by is not None and not is_under_way(Optimizer._play, self)
 
     def _mend(self, verb: str) -> None:
-        """Make the policy anew, from the ledger, after a call that was cut short."""
+        """Rebuild the policy from the ledger after a call that was interrupted."""
         if is_under_way(Optimizer._play, self):
             raise HalfChanged(
-                f"{verb}() was called from within another call of the same optimizer, whose policy "
-                "is in the middle of a change: `feasible` and objects given as values must not "
+                f"{verb}() was called from within another call of the same optimizer, while its "
+                "policy was being changed: `feasible` and objects given as values must not "
                 "use it"
             )
         if self._recipe is None:
             raise HalfChanged(
-                f"{verb}(): an earlier call was interrupted in the middle of a change, and the "
-                "function that made the policy is not known any more, since the optimizer was "
-                "pickled. Make a new Optimizer, and add() the values that `trials` has"
+                f"{verb}(): an earlier call was interrupted while it changed the policy. It cannot "
+                "be rebuilt, because the function that makes it was lost when the optimizer was "
+                "pickled. Make a new Optimizer, and add() the values of `trials`"
             )
         policy = self._new_policy()
         if isinstance(policy, Policy):
@@ -230,29 +292,39 @@ class Optimizer:
         self.game = self.game.anew(policy)
         self._changed_by = None
 
-    # -- what runs and studies need besides ------------------------------------------------------
+    # -- for runs and studies ----------------------------------------------------------------------
 
-    #: Trials of killed runs that `ask` returns first: only a study has any.
+    #: Trials of killed runs, which `ask` returns first. Only a study has any.
     adopted: Sequence[Trial] = ()
 
     @in_turn
     def hold(self, trial: Trial) -> None:
-        """Keep a trial pending that is not evaluated any more; only a study has to note that."""
+        """Keep a trial pending although it is no longer evaluated; only a study records this."""
         self.number_of(trial, "hold")
 
     @in_turn
     def trial(self, number: int) -> Trial:
-        """The trial of a number, as `ask` or `expect` returned it."""
+        """The trial with this number, as `ask` or `expect` returned it."""
         return self._trial(number)
 
     def _trial(self, number: int) -> Trial:
         unit = self.game.ledger.unit(number)
-        params = self.space.decode(unit)
-        x = unit if self.space.named else params
-        return Trial(number, params, x, (self.space.mark, unit.tobytes()))
+        origin = self.space.mark, unit.tobytes()
+        return Trial(number, self.space.decode(unit), unit, origin, Progress(self._rule()))
+
+    @in_turn
+    def expected(self, reports: Mapping[int, float]) -> Observation | None:
+        """What the reports of a trial say of its value, and the noise of that, if it is known."""
+        expected: Observation | None = self._play("expected", reports) if reports else None
+        return expected
+
+    def _rule(self) -> Rule | None:
+        """Which trials are hopeless by now; free of cost where nothing is reported."""
+        rule: Rule | None = self._play("rule") if len(self.game.curves) else None
+        return rule
 
     def point_of(self, params: Any, verb: str) -> FloatArray:
-        """The point (D,) of parameters that may be evaluated; `verb` is for the error."""
+        """The point (D,) of feasible parameters; `verb` is for the error message."""
         unit = self.space.encode(params)
         if not self.space.allows(self.space.decode(unit)):
             raise InvalidInput(
@@ -269,14 +341,14 @@ class Optimizer:
         return Observation(as_value(value), self.std_of(std, verb))
 
     def std_of(self, std: Any, verb: str) -> float | None:
-        """The noise of a value, checked, that the policy has a use for; `verb` is for the error."""
+        """The noise of a value, checked; `verb` is for the error message."""
         number = as_std(std)
         if number is not None:
             self.game.check_takes_std(number, verb)
         return number
 
     def number_of(self, trial: Trial | int, verb: str, also: Container[int] = ()) -> int:
-        """The number of a trial that is pending, or one of `also`; `verb` is for the error."""
+        """The number of a trial that is pending or in `also`; `verb` is for the error message."""
         given = trial.number if isinstance(trial, Trial) else trial
         if isinstance(given, bool) or not isinstance(given, int | np.integer):
             raise InvalidInput(
@@ -285,21 +357,22 @@ class Optimizer:
         ledger = self.game.ledger
         number, last = int(given), len(ledger) - 1
         if not 0 <= number <= last:
-            range_text = f"they go from 0 to {last}" if last >= 0 else "nothing has been asked yet"
-            raise NotPending(f"{verb}({number}): there is no trial of this number, {range_text}")
+            range_text = f"numbers go from 0 to {last}" if last >= 0 else "there are no trials yet"
+            raise NotPending(f"{verb}({number}): there is no trial {number}, {range_text}")
         if isinstance(trial, Trial):
             self._check_origin(trial, verb)
         state = ledger.state(number)
         if state != PENDING and number not in also:
-            what = "was told already" if state == FINISHED else "was cancelled"
+            ends = {FINISHED: "already has a value", FAILED: "was cancelled", PRUNED: "was pruned"}
+            what = ends[state]
             raise Settled(
                 f"{verb}({number}): trial {number} {what}. Ask for a new trial, or use add(params, "
-                "value) for a further value at its parameters"
+                "value) to report another value at its parameters"
             )
         return number
 
     def _check_origin(self, trial: Trial, verb: str) -> None:
-        """Refuse a trial of another optimizer, which has the same numbers for other points."""
+        """Refuse a trial of another optimizer, whose numbers belong to other points."""
         ledger = self.game.ledger
         if trial._origin is not None:
             ours = trial._origin == (self.space.mark, ledger.mark(trial.number))
@@ -308,18 +381,22 @@ class Optimizer:
             ours = float(np.abs(self.space.encode(trial.params) - unit).max()) <= SAME_POINT
         if not ours:
             raise InvalidInput(
-                f"{verb}({trial!r}): trial {trial.number} has other parameters here. Give the "
-                "trial that this optimizer's ask() returned, or use add(params, value)"
+                f"{verb}({trial!r}): trial {trial.number} of this optimizer has other parameters. "
+                "Give the trial that its ask() returned, or use add(params, value)"
             )
 
     # -- answers -------------------------------------------------------------------------------
 
     def recommend(self) -> Suggestion:
-        """The best parameters by what is known, not by the luckiest value."""
+        """The best parameters by the posterior, which need not be those with the best value.
+
+        Of the parameters that were evaluated, the calibrated policy recommends those with the best
+        mean less one standard deviation, and π-GP-UCB those with the best bound.
+        """
         with self._turn:
             unit, *bounds = self._play("recommend")
         params = self.space.decode(unit)
-        return Suggestion(params, unit if self.space.named else params, *bounds)
+        return Suggestion(params, by_place(params), *bounds)
 
     def constraints_at(self, params: Any) -> dict[str, Known]:
         """What is known of each constrained quantity at some parameters, by its name."""
@@ -328,9 +405,9 @@ class Optimizer:
             return self.constraints.known_at(self.policy, unit)
 
     def certificate(self) -> float:
-        """How much better than the recommended parameters any others can still be.
+        """A bound on how much better any other parameters can be than the recommended ones.
 
-        Infinite for a policy that cannot say, or before it can.
+        It is infinite if the policy gives no such bound, or cannot give one yet.
         """
         with self._turn:
             bound: float = self._play("certificate")
@@ -342,7 +419,7 @@ class Optimizer:
         Parameters
         ----------
         params
-            A list of dicts, or an array (n, d), as the function is given them.
+            A list of n dicts, or an array (n, d), in the form that the function gets.
         """
         if isinstance(params, dict):
             raise InvalidInput("predict takes several points: give a list of dicts")
@@ -364,19 +441,30 @@ class Optimizer:
 
     @property
     def n_told(self) -> int:
-        """How many values have been told or added."""
+        """The number of values reported, by `tell` and `add`."""
         with self._turn:
             return self.game.ledger.counts[FINISHED]
 
     @property
     def n_failed(self) -> int:
-        """How many trials have been cancelled."""
+        """The number of trials that were cancelled."""
         with self._turn:
             return self.game.ledger.counts[FAILED]
 
     @property
+    def n_pruned(self) -> int:
+        """The number of trials that ended early."""
+        with self._turn:
+            return self.game.ledger.counts[PRUNED]
+
+    @in_turn
+    def reports(self, number: int) -> dict[int, float]:
+        """What a trial that has ended had reported after each step."""
+        return self.game.curves.of(number)
+
+    @property
     def n_pending(self) -> int:
-        """How many trials are neither told nor cancelled."""
+        """The number of trials that have not ended."""
         with self._turn:
             return self.game.ledger.counts[PENDING]
 
@@ -387,13 +475,13 @@ class Optimizer:
 
     @property
     def guarantee(self) -> str:
-        """What stands behind the bounds, such as "proven" or "calibrated": see `Policy`."""
+        """The kind of guarantee of the bounds, such as "proven" or "calibrated": see `Policy`."""
         return optional.guarantee(self.policy)
 
     # -- as an object --------------------------------------------------------------------------
 
     def _state(self) -> dict[str, Any]:
-        """All but the lock, at a moment when nothing is half changed."""
+        """Everything but the lock, at a moment when nothing is half changed."""
         if self._changed_by is not None:
             self._mend("copy")
         return {k: v for k, v in self.__dict__.items() if k not in ("_turn", "_changed_by")}
@@ -406,12 +494,12 @@ class Optimizer:
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy: other threads may change what is pickled while it is written."""
+        """A copy of the state, since other threads may change it while it is pickled."""
         with self._turn:
             state = self._state()
             recipe = state["_recipe"]
             if recipe is not None and not isinstance(recipe[1], str | type | None):
-                state["_recipe"] = None  # a function is often one that cannot be pickled
+                state["_recipe"] = None  # many functions cannot be pickled
             return copy.deepcopy(state, {id(self.space): self.space})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -419,17 +507,28 @@ class Optimizer:
         self._turn = _lock_of(self.game.policy)
 
     @in_turn
+    def _repr_html_(self) -> str:
+        from .html import player_html
+
+        return player_html(self, "Optimizer")
+
+    @in_turn
     def __repr__(self) -> str:
         return (
             f"Optimizer({self.space!r}, direction={self.direction!r}, "
-            f"policy={type(self.policy).__name__}: {self.n_told} told, {self.n_pending} pending, "
-            f"{self.n_failed} failed)"
+            f"policy={type(self.policy).__name__}: {self.n_told} values, {self.n_pending} pending, "
+            f"{self.n_failed} failed{f', {self.n_pruned} pruned' if self.n_pruned else ''})"
         )
 
 
 def _lock_of(policy: Any) -> Any:
-    """The policy's own lock: who has one of the two never waits for the other."""
+    """The policy's own lock, shared so that no thread holds one and waits for the other."""
     return turn_of(policy) if isinstance(policy, Policy) else new_lock()
+
+
+def reports_of(trial: Trial | int) -> dict[int, float]:
+    """What a trial has reported; nothing is known of one that is given by its number."""
+    return trial.reports if isinstance(trial, Trial) else {}
 
 
 def _check_evaluations(n_evals: object) -> int:
@@ -437,5 +536,5 @@ def _check_evaluations(n_evals: object) -> int:
         return check_horizon(n_evals)
     except InvalidInput:
         raise InvalidInput(
-            f"n_evals={n_evals!r}: give the evaluations planned, a whole number of at least 1"
+            f"n_evals={n_evals!r}: give the planned evaluations, a whole number of at least 1"
         ) from None

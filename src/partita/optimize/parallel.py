@@ -1,7 +1,7 @@
-"""Evaluations by an executor, several under way at once.
+"""Evaluations by an executor, several at the same time.
 
-Whichever ends first is told first, and another point is asked for in its place, so a slow one holds
-up nobody.
+Each value is reported as soon as it arrives, and the next point is then started, so a slow
+evaluation does not hold up the others.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from typing import Any, NamedTuple
 
 from partita.errors import InvalidInput
 
-from .evaluate import Function, Outcome, evaluate_all
+from .evaluate import Function, Outcome, Task, evaluate_all, takes_trial
 from .loop import Run, Stop
-from .optimizer import Trial
+from .trial import Trial
 
-#: An executor is waited for in turns of this many seconds, between which the meter is drawn.
+#: Seconds of each wait for an executor; between two waits the progress bar is updated.
 TURN = 0.2
-#: The methods of a future that are used.
+#: The methods that a future must have.
 FUTURE = ("add_done_callback", "cancel", "cancelled", "exception", "result")
 
 
 class Workers(NamedTuple):
-    """Who evaluates: an executor, the tasks it has under way at a time, evaluations a task."""
+    """An executor, the number of tasks it runs at a time, and the evaluations per task."""
 
     executor: Executor
     in_flight: int
     batch: int
 
 
-class Task(NamedTuple):
-    """Evaluations that an executor makes together, and whether it is their second try."""
+class Job(NamedTuple):
+    """Evaluations that an executor makes together, and whether this is their second attempt."""
 
     future: Future[list[Outcome]]
     trials: Sequence[Trial]
@@ -43,17 +43,18 @@ class Task(NamedTuple):
 
 
 def in_parallel(run: Run, f: Function, workers: Workers) -> Stop:
-    """Let an executor evaluate."""
-    tasks: dict[int, Task] = {}
-    # Tasks put their numbers here when they end: one wait for any, whatever executor made them.
+    """Evaluate by an executor until there is a reason to stop."""
+    tasks: dict[int, Job] = {}
+    with_trial = takes_trial(f, run.player.space)
+    # Tasks put their numbers here when they end, so one wait serves all kinds of executors.
     ended_tasks: queue.SimpleQueue[int] = queue.SimpleQueue()
     numbers = itertools.count()
 
     def submit(trials: Sequence[Trial], again: bool = False) -> None:
-        numbered = [(trial.number, trial.params) for trial in trials]
-        future = _checked(workers.executor.submit(evaluate_all, f, numbered))
+        made = [Task(t.number, t.params, t if with_trial else None) for t in trials]
+        future = _checked(workers.executor.submit(evaluate_all, f, made))
         number = next(numbers)
-        tasks[number] = Task(future, trials, again)
+        tasks[number] = Job(future, trials, again)
         future.add_done_callback(lambda *_: ended_tasks.put(number))
 
     try:
@@ -67,13 +68,13 @@ def in_parallel(run: Run, f: Function, workers: Workers) -> Stop:
             ended = None
             for number in _first_ended(run, ended_tasks):
                 task = tasks.pop(number, None)
-                if task is None:  # it says a second time that it has ended
+                if task is None:  # its end was reported twice
                     continue
                 if not task.again and _slipped(task.future):
                     with contextlib.suppress(Exception):
                         submit(task.trials, again=True)
                         continue
-                # All that have a value are told, even if one of them ends the run.
+                # All values are reported, even if one of them ends the run.
                 stop = _settle(run, task)
                 ended = ended or stop
             run.tick()
@@ -87,7 +88,7 @@ def in_parallel(run: Run, f: Function, workers: Workers) -> Stop:
 
 
 def _checked(future: Any) -> Future[list[Outcome]]:
-    """What an executor's `submit` returned, if it is a future."""
+    """The future that an executor's `submit` returned, or an error for anything else."""
     if not all(callable(getattr(future, name, None)) for name in FUTURE):
         raise InvalidInput(
             f"submit() of the executor returned {_short(future)}, not a concurrent.futures.Future"
@@ -96,7 +97,7 @@ def _checked(future: Any) -> Future[list[Outcome]]:
 
 
 def _first_ended(run: Run, ended: queue.SimpleQueue[int]) -> list[int]:
-    """Numbers of tasks that have ended, at least one if the time allows."""
+    """Numbers of the tasks that have ended: at least one, unless the time is up."""
     numbers = []
     with contextlib.suppress(queue.Empty):
         numbers.append(ended.get(timeout=max(min(TURN, run.seconds_left()), 0.0)))
@@ -106,21 +107,22 @@ def _first_ended(run: Run, ended: queue.SimpleQueue[int]) -> list[int]:
 
 
 def _slipped(future: Future[list[Outcome]]) -> bool:
-    """Whether the outcomes of a task went astray between worker and here, for no reason of theirs.
+    """Whether the outcomes of a task were lost on the way from the worker by a fault of transport.
 
-    Errors of f are outcomes. An executor that gives up on a task says so with an error of its own,
-    such as Dask's KilledWorker; one of Python's is a slip. Dask makes one when the worker that held
-    a result dies while it is fetched: the result is taken for an error, and cannot be unpacked.
+    Errors of f are outcomes. An executor that gives up on a task raises an error class of its own,
+    such as Dask's KilledWorker; a built-in error is a fault of transport. Dask causes one when the
+    worker that holds a result dies while it is fetched: the result is then taken for an error, and
+    cannot be unpacked.
     """
     try:
         error = None if future.cancelled() else future.exception()
-    except Exception:  # a future of the user's own: its result will show what is wrong
+    except Exception:  # a user's own kind of future: its result will show what is wrong
         return False
     return isinstance(error, Exception) and type(error).__module__ == "builtins"
 
 
-def _settle(run: Run, task: Task) -> Stop | None:
-    """Take in all evaluations of a task, even if one of them ends the run."""
+def _settle(run: Run, task: Job) -> Stop | None:
+    """Record all evaluations of a task, even if one of them ends the run."""
     given: Any
     try:
         given = task.future.result()
@@ -142,17 +144,17 @@ def _settle(run: Run, task: Task) -> Stop | None:
     return stop
 
 
-def _incomplete(given: Any, missing: Sequence[int], task: Task) -> InvalidInput:
-    """The error of an executor that did not return what its function did."""
+def _incomplete(given: Any, missing: Sequence[int], task: Job) -> InvalidInput:
+    """The error for an executor that did not return all outcomes of a task."""
     return InvalidInput(
         f"for a task of {len(task.trials)}, it returned {_short(given)}, without the outcome of "
-        f"trial {missing[0]}. The future must have what the function that submit() was given "
+        f"trial {missing[0]}. The future's result must be what the function given to submit() "
         "returns for its arguments"
     )
 
 
 def _short(value: Any) -> str:
-    """An object in a few words, whatever it says of itself."""
+    """A short text for an object, even if its own repr fails or is long."""
     try:
         text = " ".join(repr(value).split())
     except Exception:

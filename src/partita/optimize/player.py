@@ -1,4 +1,4 @@
-"""What a run needs of an `Optimizer` or a `Study`."""
+"""The interface that a run needs of an `Optimizer` or a `Study`."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from partita.policies.base import Policy
 from partita.space import Space
 
 from .constraints import Constraints, Known
-from .optimizer import Suggestion, Trial
+from .trial import Suggestion, Trial
 from .trials import Trials
 
 
 class Player(Protocol):
-    """Asks for trials and is told their values, in memory or in a file that others use, too.
+    """Proposes trials and records their values, in memory or in a file shared with others.
 
-    `tell`, `cancel`, `fail` and `hold` raise `Settled` for a trial that was told or cancelled
-    already, as somebody else may do at any time.
+    `tell`, `cancel`, `fail` and `hold` raise `Settled` for a trial that was already told or
+    cancelled, as another process or thread may do at any time.
     """
 
     @property
     def space(self) -> Space:
-        """What may vary."""
+        """The search space."""
 
     @property
     def direction(self) -> str:
@@ -36,12 +36,16 @@ class Player(Protocol):
         """What other quantities must be."""
 
     @property
+    def seed(self) -> int:
+        """What random choices come from."""
+
+    @property
     def policy(self) -> Policy:
-        """What chooses."""
+        """The policy that chooses the points."""
 
     @property
     def guarantee(self) -> str:
-        """What stands behind the bounds, such as "proven" or "calibrated"."""
+        """The kind of guarantee of the bounds, such as "proven" or "calibrated"."""
 
     @property
     def trials(self) -> Trials:
@@ -49,44 +53,62 @@ class Player(Protocol):
 
     @property
     def n_told(self) -> int:
-        """How many values have been told or added."""
+        """The number of values reported, by `tell` and `add`."""
+
+    @property
+    def n_failed(self) -> int:
+        """How many trials have been cancelled."""
+
+    @property
+    def n_pending(self) -> int:
+        """How many trials are neither told nor cancelled."""
+
+    @property
+    def n_pruned(self) -> int:
+        """How many trials were ended early."""
 
     @property
     def adopted(self) -> Sequence[Trial]:
-        """Trials that a killed run had under way, which `ask` returns before any other."""
+        """Trials that a killed run was evaluating; `ask` returns them first."""
 
     def ask(self) -> Trial:
         """The next trial."""
 
     def expect(self, params: Any) -> Trial:
-        """A trial at parameters that were chosen elsewhere."""
+        """A new trial at parameters that the caller chose."""
 
     def tell(self, trial: Trial, value: Any, std: float | None = None) -> None:
-        """Report the value of a trial, and the standard deviation of its noise if it is known."""
+        """Report the value of a trial, and the standard deviation of its noise if known."""
+
+    def add(self, params: Any, value: Any, std: float | None = None) -> int:
+        """Report a value known from elsewhere, and get the number of its trial."""
 
     def cancel(self, trial: Trial) -> None:
-        """Give up a trial."""
+        """Cancel a trial."""
+
+    def prune(self, trial: Trial) -> bool:
+        """End a trial early, and return whether its reports have told the model anything."""
 
     def fail(self, trial: Trial) -> None:
         """Give up a trial whose evaluation failed."""
 
     def hold(self, trial: Trial) -> None:
-        """Keep a trial pending that is not evaluated any more, or never was."""
+        """Keep a trial pending although it is not being evaluated."""
 
     def recommend(self) -> Suggestion:
-        """The best parameters by what is known."""
+        """The parameters with the best posterior."""
 
     def constraints_at(self, params: Any) -> dict[str, Known]:
         """What is known of each constrained quantity at some parameters."""
 
     def certificate(self) -> float:
-        """How much better than the recommended parameters any others can still be."""
+        """A bound on how much better any other parameters can be than the recommended ones."""
 
     def predict(self, params: Sequence[Any] | FloatArray) -> Prediction:
         """The posterior of the function at n points."""
 
 
 def give_up(player: Player, trial: Trial) -> None:
-    """Cancel a trial, unless somebody else has settled it."""
+    """Cancel a trial, unless it was ended elsewhere."""
     with suppress(Settled):
         player.cancel(trial)

@@ -1,4 +1,4 @@
-"""Points that a run begins with: the parameters in use today, or a colleague's guesses."""
+"""The first points of a run, such as the parameters in use today."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .trials import Trials
 
 
 def read_starts(x0: Any, space: Space) -> list[Any]:
-    """The points that `x0` names, one or several, as the function gets them."""
+    """The points in `x0`, one or several, in the form that the function gets."""
     return [_read(point, space) for point in _points(x0, space)]
 
 
 def without_known(starts: Sequence[Any], trials: Trials) -> list[Any]:
-    """Those that have no value yet, and are not being evaluated."""
+    """The starting points that have no value yet and are not being evaluated."""
     there = {unit.tobytes() for part in (trials.finished, trials.pending) for unit in part.units}
     return [start for start in starts if trials.space.encode(start).tobytes() not in there]
 
@@ -44,7 +44,7 @@ def _points(x0: Any, space: Space) -> Sequence[Any]:
 
 
 def _read(point: Any, space: Space) -> Any:
-    """Parameters of the kinds that the function gets, real numbers to 13 digits or so."""
+    """The parameters in the form that the function gets; floats keep about 13 digits."""
     shown = repr(dict(point)) if space.named else point_text(np.ravel(point))
     try:
         params = space.decode(space.encode(point))

@@ -1,4 +1,4 @@
-"""The record of trials: arrays that grow, a row a trial, and a table to read them from."""
+"""The record of trials: growing arrays with one row per trial, and a table to read them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,19 @@ from partita._state import LARGEST, Saved, State, wholes
 from partita._types import FloatArray, IntArray
 from partita.space import Space
 
+from .tables import as_arrow, as_dataframe, columns_of
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+    from pyarrow import Table
+
+    from .importance import Importance
+
 PENDING: Final = 0
 FINISHED: Final = 1
 FAILED: Final = 2
-STATES = ("pending", "finished", "failed")
+PRUNED: Final = 3
+STATES = ("pending", "finished", "failed", "pruned")
 #: Arrays of a ledger, in the order in which a table has them.
 _COLUMNS = ("_units", "_values", "_states", "_stds", "_measured")
 
@@ -35,7 +44,8 @@ class Told(NamedTuple):
 class Ledger:
     """Points (n, D) of the unit cube, values, their noise and states of trials, from number 0.
 
-    Beside each value stand those of C constrained quantities.
+    A pruned trial has the value that it was expected to have, and the noise of that, or neither.
+    Beside each value that was told stand those of C constrained quantities.
     """
 
     def __init__(self, dim: int, quantities: Sequence[str] = ()) -> None:
@@ -49,7 +59,7 @@ class Ledger:
         self._states = np.zeros(16, dtype=np.int8)
         self._n = 0
         #: How many trials are in each state.
-        self.counts = [0, 0, 0]
+        self.counts = [0] * len(STATES)
 
     def __len__(self) -> int:
         return self._n
@@ -62,7 +72,7 @@ class Ledger:
         std: float | None = None,
         measured: Sequence[float] | None = None,
     ) -> int:
-        """Take in a trial at a point (D,), pending unless told otherwise, and return its number."""
+        """Add a trial at a point (D,), pending unless `state` is given, and return its number."""
         number = self._n
         if number == len(self._states):
             self._units = np.concatenate([self._units, np.empty_like(self._units)])
@@ -72,14 +82,35 @@ class Ledger:
             more = np.full_like(self._measured, np.nan)
             self._measured = np.concatenate([self._measured, more])
         self._units[number] = unit
-        if state != PENDING:  # else they are NaN as they were made
+        if state != PENDING:  # values of pending trials stay NaN
             self._values[number] = value
             self._stds[number] = math.nan if std is None else std
             self._measured[number] = math.nan if measured is None else measured
         self._states[number] = state
         self.counts[state] += 1
-        self._n = number + 1  # last: should anything interrupt this, there is no such trial
+        self._n = number + 1  # last, so that an interrupt before it leaves no partial trial
         return number
+
+    def extend(self, units: FloatArray, values: FloatArray, stds: FloatArray | None) -> range:
+        """Take in trials (n, D) that have values (n,), and return their numbers."""
+        first, n = self._n, len(values)
+        more = max(first + n - len(self._states), 0)
+        if more:
+            more = max(more, first)
+            self._units = np.concatenate([self._units, np.empty((more, self._units.shape[1]))])
+            self._values = np.concatenate([self._values, np.full(more, np.nan)])
+            self._stds = np.concatenate([self._stds, np.full(more, np.nan)])
+            self._states = np.concatenate([self._states, np.zeros(more, np.int8)])
+            none = np.full((more, len(self.quantities)), np.nan)
+            self._measured = np.concatenate([self._measured, none])
+        rows = slice(first, first + n)
+        self._units[rows], self._values[rows] = units, values
+        if stds is not None:
+            self._stds[rows] = stds
+        self._states[rows] = FINISHED
+        self.counts[FINISHED] += n
+        self._n = first + n  # last: should anything interrupt this, there are no such trials
+        return range(first, first + n)
 
     def settle(
         self,
@@ -89,18 +120,18 @@ class Ledger:
         std: float | None = None,
         measured: Sequence[float] | None = None,
     ) -> None:
-        """Give a trial its end state, its value and the standard deviation of that, if known."""
+        """Set the final state of a trial, its value, and the standard deviation of its noise."""
         before = self._states[number]
         self._values[number] = value
         self._stds[number] = math.nan if std is None else std
         self._measured[number] = math.nan if measured is None else measured
         self.failures.discard(number)
-        self._states[number] = state  # once the value is there, should anything interrupt this
+        self._states[number] = state  # after the value, in case an interrupt comes between them
         self.counts[before] -= 1
         self.counts[state] += 1
 
     def recount(self) -> None:
-        """Count the trials in each state again, after a change that was cut short."""
+        """Count the trials in each state again, after a change that was interrupted."""
         states = self._states[: self._n]
         self.counts = np.bincount(states, minlength=len(STATES)).tolist()
         unsettled = np.flatnonzero(states == PENDING)
@@ -109,8 +140,8 @@ class Ledger:
             column[self._n :] = math.nan
 
     def told(self) -> Iterator[Told]:
-        """What was told: first the values without known noise, then the rest."""
-        told = self._states[: self._n] == FINISHED
+        """What policies are told: first where the noise is unknown, then the rest."""
+        told = ~np.isnan(self._values[: self._n])
         noisy = np.isnan(self._stds[: self._n])
         for rows, given in ((told & noisy, False), (told & ~noisy, True)):
             if rows.any():
@@ -125,11 +156,11 @@ class Ledger:
         return units
 
     def move(self, number: int, unit: FloatArray) -> None:
-        """Put a trial at another point (D,)."""
+        """Move a trial to another point (D,)."""
         self._units[number] = unit
 
     def unit(self, number: int) -> FloatArray:
-        """The point (D,) of a trial, as it was appended."""
+        """The point (D,) of a trial."""
         unit: FloatArray = self._units[number].copy()
         return unit
 
@@ -143,11 +174,12 @@ class Ledger:
         return int(self._states[number])
 
     def table(self, space: Space) -> Trials:
-        """A copy of the record to read."""
+        """A read-only copy of the record."""
         n = self._n
         units, values, states, stds, measured = (
             getattr(self, name)[:n].copy() for name in _COLUMNS
         )
+        values[states == PRUNED] = stds[states == PRUNED] = np.nan  # expected, not told
         names = self.quantities
         return Trials(space, np.arange(n), units, values, states, stds, measured, names)
 
@@ -157,8 +189,8 @@ class Ledger:
         return {**columns, "failures": wholes(sorted(self.failures))}
 
     def restore(self, saved: Saved) -> None:
-        """Go on from the record that `as_data` returned."""
-        states = saved.bytes("states", (None,), FAILED)
+        """Restore the record that `as_data` returned."""
+        states = saved.bytes("states", (None,), PRUNED)
         n, dim = len(states), self._units.shape[1]
         if not n:
             return
@@ -166,16 +198,33 @@ class Ledger:
         self._values = saved.floats("values", (n,), nan=True)
         self._stds = saved.floats("stds", (n,), 0.0, LARGEST, nan=True)
         has_value = ~np.isnan(self._values)
-        saved.require(np.array_equal(has_value, states == FINISHED), "values of finished trials")
+        rest = states != PRUNED
+        saved.require(
+            np.array_equal(has_value[rest], states[rest] == FINISHED), "values of finished trials"
+        )
         saved.require(has_value[~np.isnan(self._stds)].all(), "noise of values")
+        expected = has_value & ~rest
+        saved.require(not np.isnan(self._stds[expected]).any(), "noise of expected values")
         self._measured = saved.floats("measured", (n, len(self.quantities)), nan=True)
         there = ~np.isnan(self._measured)
-        saved.require((there == has_value[:, None]).all(), "values of constrained quantities")
+        finished = (states == FINISHED)[:, None]
+        saved.require((there == finished).all(), "values of constrained quantities")
         self.failures = set(saved.numbers("failures", n))
         failed = np.flatnonzero(states == FAILED).tolist()
         saved.require(self.failures <= set(failed), "failed trials")
         self._states, self._n = states, n
-        self.counts = np.bincount(states, minlength=3).tolist()
+        self.counts = np.bincount(states, minlength=len(STATES)).tolist()
+
+    @property
+    def values(self) -> FloatArray:
+        """The values of finished trials, NaN for all others, (n,)."""
+        finished = self._states[: self._n] == FINISHED
+        return np.where(finished, self._values[: self._n], np.nan)
+
+    @property
+    def known(self) -> int:
+        """How many values the policy has been told, those expected of pruned trials included."""
+        return int((~np.isnan(self._values[: self._n])).sum())
 
     def numbers(self, state: int) -> list[int]:
         """The numbers of the trials in a state."""
@@ -183,7 +232,7 @@ class Ledger:
 
     @property
     def units(self) -> FloatArray:
-        """The points (n, D) of all trials, not to be written to."""
+        """The points (n, D) of all trials; do not change them."""
         return self._units[: self._n]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -200,15 +249,15 @@ class Record(NamedTuple):
     ----------
     number
     params
-        What the function was given: a dict, or an array.
+        The arguments of the function: a dict, or an array.
     value
-        As told; None if the trial is pending or failed.
+        The value reported; None if the trial is pending, failed or pruned.
     state
-        "pending", "finished" or "failed".
+        "pending", "finished", "failed" or "pruned".
     std
-        The standard deviation of the value's noise, as told; None if it is not known.
+        The standard deviation of the value's noise; None if it is not known.
     values
-        Values of the constrained quantities by name, as told; None if there are none.
+        Values of the constrained quantities by name; None if there are none.
     """
 
     number: int
@@ -218,13 +267,34 @@ class Record(NamedTuple):
     std: float | None = None
     values: dict[str, float] | None = None
 
+    def __eq__(self, other: object) -> bool:
+        """Whether another record, or a tuple, holds the same; arrays are compared as a whole."""
+        if not isinstance(other, tuple) or len(other) != len(self):
+            return NotImplemented
+        return self._replace(params=None)[:] == (other[0], None, *other[2:]) and _same(
+            self.params, other[1]
+        )
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((self.number, self.value, self.state, self.std))
+
+
+def _same(params: Any, others: Any) -> bool:
+    if isinstance(params, np.ndarray) or isinstance(others, np.ndarray):
+        return np.array_equal(params, others)
+    return bool(params == others)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trials(Sequence[Record]):
-    """Trials as they stood when this table was made: a sequence of records, and arrays.
+    """The trials at one moment: a sequence of records, and arrays.
 
     `trials[0]`, `trials[-1]` and a loop over `trials` give a `Record` (number, params, value,
-    state, std, values); `trials[10:20]` is another table. Places count from 0 in every table.
+    state, std, values); `trials[10:20]` is another table, whose indices start from 0 again.
+    `to_dataframe()` and `to_arrow()` give the same to pandas and Arrow.
 
     Attributes
     ----------
@@ -234,13 +304,13 @@ class Trials(Sequence[Record]):
     units
         Points of the unit cube, (n, D).
     values
-        As told, in the user's direction; NaN for those pending or failed. (n,)
+        The values reported, in the user's direction; NaN for trials without one. (n,)
     codes
-        States as numbers: 0 pending, 1 finished, 2 failed. (n,)
+        States as numbers: 0 pending, 1 finished, 2 failed, 3 pruned. (n,)
     stds
-        Standard deviations of the values' noise, as told; NaN where it is not known. (n,)
+        Standard deviations of the values' noise; NaN where it is not known. (n,)
     measured
-        Values of the C constrained quantities, as told; NaN for those pending or failed. (n, C)
+        Values of the C constrained quantities; NaN for trials without a value. (n, C)
     quantities
         Their names.
     """
@@ -278,7 +348,7 @@ class Trials(Sequence[Record]):
 
     @property
     def params(self) -> Any:
-        """What the function was given: a list of dicts, or an array (n, d)."""
+        """The arguments of the function: a list of dicts, or an array (n, d)."""
         rows = [self.space.decode(unit) for unit in self.units]
         if self.space.named:
             return rows
@@ -286,23 +356,55 @@ class Trials(Sequence[Record]):
 
     @property
     def states(self) -> list[str]:
-        """Each one's state: "pending", "finished" or "failed"."""
+        """The state of each trial: "pending", "finished", "failed" or "pruned"."""
         return [STATES[code] for code in self.codes]
 
     @property
     def finished(self) -> Trials:
-        """Those with a value."""
+        """The trials with a value."""
         return self._rows(self.codes == FINISHED)
 
     @property
     def failed(self) -> Trials:
-        """Those cancelled."""
+        """The trials that failed or were cancelled."""
         return self._rows(self.codes == FAILED)
 
     @property
     def pending(self) -> Trials:
-        """Those neither told nor cancelled."""
+        """The trials that have not ended."""
         return self._rows(self.codes == PENDING)
+
+    @property
+    def pruned(self) -> Trials:
+        """The trials that ended early, because they could hardly become the best."""
+        return self._rows(self.codes == PRUNED)
+
+    def to_dataframe(self) -> DataFrame:
+        """A pandas data frame: a row a trial, with number, state, value, std and each parameter.
+
+        There is no std if none is known. A parameter that a trial does not have is empty there.
+        Needs pandas: `pip install 'partita[tables]'`.
+        """
+        return as_dataframe(columns_of(self))
+
+    def to_arrow(self) -> Table:
+        """An Arrow table with the columns of `to_dataframe`.
+
+        Choices that are not all of one type of Arrow's are words. Needs pyarrow:
+        `pip install 'partita[tables]'`.
+        """
+        return as_arrow(columns_of(self))
+
+    def importance(self) -> list[Importance]:
+        """How much each parameter matters to the value, the most important first.
+
+        Sobol's indices of a Gaussian process that is fitted to the values: shares of the variance
+        over the whole space, with intervals over functions drawn from its posterior. Each entry
+        has `name`, `total`, `lower`, `upper`, `first`, `first_lower` and `first_upper`.
+        """
+        from .importance import importance_of
+
+        return importance_of(self)
 
     def _rows(self, which: slice | npt.NDArray[np.bool_]) -> Trials:
         return Trials(
@@ -316,6 +418,13 @@ class Trials(Sequence[Record]):
             self.quantities,
         )
 
+    def _repr_html_(self) -> str:
+        from .html import trials_html
+
+        return trials_html(self)
+
     def __repr__(self) -> str:
-        counts = np.bincount(self.codes, minlength=3).tolist()
-        return f"Trials({counts[1]} finished, {counts[2]} failed, {counts[0]} pending)"
+        counts = np.bincount(self.codes, minlength=len(STATES)).tolist()
+        pruned = f", {counts[PRUNED]} pruned" if counts[PRUNED] else ""
+        ended = f"{counts[FINISHED]} finished, {counts[FAILED]} failed{pruned}"
+        return f"Trials({ended}, {counts[PENDING]} pending)"

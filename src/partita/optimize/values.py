@@ -1,4 +1,4 @@
-"""What users' functions return, as numbers: a value, and its noise where that is known."""
+"""Read what users' functions return: a value, and its noise if that is known."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from partita.errors import InvalidInput
 from partita.policies.base import LARGEST_VALUE
 
-#: These have a `__float__`, some of them, but are no numbers to optimise.
+#: Types that are not accepted as numbers, although some of them have a `__float__`.
 _NO_NUMBERS = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
 #: Characters of an object that a message shows, at most.
 LONGEST_SHOWN = 200
-#: What a function may return besides a number, for messages.
+#: The alternative to a single number that a function may return, for messages.
 _PAIR = ", or a tuple (value, std) where the noise of the value is known"
 
 
@@ -34,7 +34,7 @@ class WrongKind(InvalidInput):
 
 
 def as_observation(result: Any) -> Observation:
-    """What a function returned: a number, or a tuple of a number and its standard deviation."""
+    """The observation that a function returned: a number, or a tuple (value, std)."""
     if isinstance(result, Observation):
         return Observation(as_value(result.value), as_std(result.std), result.values)
     if isinstance(result, tuple) and len(result) == 2:
@@ -44,7 +44,7 @@ def as_observation(result: Any) -> Observation:
 
 
 def as_std(std: Any) -> float | None:
-    """The standard deviation of a value's noise as a float; None, if it is not known, as it is."""
+    """The standard deviation of a value's noise as a float, or None if it is not known."""
     if std is None:
         return None
     try:
@@ -53,16 +53,27 @@ def as_std(std: Any) -> float | None:
         number = math.nan
     if not 0.0 <= number <= LARGEST_VALUE or isinstance(std, bool | np.bool_):
         raise InvalidInput(
-            f"std={std!r}: give the standard deviation of the value's noise, one finite number of "
-            "0 (exact) or more, or leave it out if it is not known"
+            f"std={std!r}: give the standard deviation of the value's noise, a finite number of at "
+            "least 0 (0 means exact), or leave it out if it is not known"
         )
     return number
 
 
-def as_value(value: Any, also: str = "") -> float:
-    """A value as a float; an array of one number is a number, too.
+def as_reading(value: Any) -> float:
+    """What an evaluation reports on its way, as a float: NaN for all that is not finite."""
+    try:
+        number = value if type(value) is float else _as_float(value)
+    except InvalidInput:
+        raise InvalidInput(
+            f"report({value!r:.100}, ...): give one number, in the units of the value to come"
+        ) from None
+    return number if abs(number) <= LARGEST_VALUE else math.nan
 
-    `also` is what could be given besides, for the error.
+
+def as_value(value: Any, also: str = "") -> float:
+    """A value as a float; an array that holds a single number is accepted.
+
+    `also` names another accepted form, for the error message.
     """
     number = value if type(value) is float else _as_float(value, also)
     if not math.isfinite(number):
@@ -72,8 +83,8 @@ def as_value(value: Any, also: str = "") -> float:
         )
     if abs(number) > LARGEST_VALUE:
         raise InvalidInput(
-            f"the value is {number}: give one of at most {LARGEST_VALUE:g} in size, in other units "
-            "if need be, or cancel the trial"
+            f"the value is {number}: give one of at most {LARGEST_VALUE:g} in magnitude, for "
+            "example in other units, or cancel the trial"
         )
     return number
 
@@ -91,7 +102,7 @@ def _as_float(value: Any, also: str = "") -> float:
             return float(value)
         except OverflowError:
             return math.inf
-        except Exception:  # an object of the user's, such as a tensor of several numbers
+        except Exception:  # a user's object, such as a tensor of several numbers
             pass
     if isinstance(value, dict):
         also += '; a dict of numbers needs constraints, such as constraints=["cost <= 10"]'

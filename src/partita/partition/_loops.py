@@ -48,10 +48,10 @@ def hash_rows(seed, words):
 
 @compiled
 def scatter_children(offsets):
-    """Which of the 2^d children each point lies in, given its offset in units of child sides.
+    """Which of the 2^d children each point is in, given its offset in units of child sides.
 
-    `offsets` (n, d) lies in [0, 2]; child bit c is 1 for the upper half of dimension c. A point on
-    the dividing plane (offset exactly 1) lies in both halves. Returns (codes, rows), one entry for
+    `offsets` (n, d) is in [0, 2]; child bit c is 1 for the upper half of dimension c. A point on
+    the dividing plane (offset exactly 1) is in both halves. Returns (codes, rows), one entry for
     each membership, rows ascending.
     """
     n, d = offsets.shape

@@ -1,4 +1,4 @@
-"""Bounds on f from told data, never from pending plays: what every answer reads."""
+"""Bounds on f from observed values, never from pending evaluations: what every answer reads."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Bounds:
         return {**saved, "changed": wholes(changed), "ceiling": float(self._ceiling)}
 
     def restore(self, saved: Saved, cells: list[Cell]) -> None:
-        """Go on from saved tables of numbered cells."""
+        """Restore saved tables of numbered cells."""
         changed = set(saved.numbers("changed", len(cells)))
         self._changed = {cells[number] for number in changed}
 
@@ -175,7 +175,7 @@ class Bounds:
     def predict(self, scaled: FloatArray, t: int, arms: IntArray | None = None) -> Prediction:
         """Posterior at scaled points (n, d), which are the arms `arms` (n,) on a finite domain.
 
-        Where a point lies in several cells its lower bound is the largest, its upper the smallest;
+        Where a point is in several cells its lower bound is the largest, its upper the smallest;
         mean and standard deviation are those of the cell where the latter is least.
         """
         n = len(scaled)

@@ -1,4 +1,4 @@
-"""The candidates of a cell: the arms inside it, or on a box a lattice and the points told off it.
+"""The candidates of a cell: the arms inside it, or on a box a lattice and other reported points.
 
 `ArmCandidates` and `BoxCandidates` answer the same questions; all that differs between finite
 domains and boxes is here. A cell's *members* are what decides its candidates: its arms, or on a box
@@ -87,7 +87,7 @@ class ArmCandidates:
         return int(layout.sites[j])
 
     def first_site(self, key: CellKey) -> int:
-        """The site to play first in a cell without data: the candidate of the lowest priority."""
+        """The first site to evaluate in a cell without data: the candidate of lowest priority."""
         arms = self.fresh.arms[key]
         return int(arms[np.argmin(self.sites.priority[arms])])
 
@@ -111,11 +111,11 @@ class ArmCandidates:
         return False
 
     def drop(self, layout: Layout, site: int) -> IntArray | None:
-        """Forget a candidate that was there for a play only; return those kept, None for all."""
+        """Remove a candidate that served only an evaluation; return those kept, None for all."""
         return None
 
     def told(self, layout: Layout) -> IntArray | None:
-        """Candidates that are not there for a pending play only; None for all."""
+        """Candidates that are not there for a pending evaluation only; None for all."""
         return None
 
     def state(self, layouts: list[Layout]) -> State:
@@ -126,8 +126,8 @@ class ArmCandidates:
 class BoxCandidates:
     """On a box a cell's candidates are a lattice, and told or pending points off it (*extras*).
 
-    An extra is one of a told point anywhere, a point that a finer neighbour played on a shared
-    face, or one that the parent played where lattices do not nest. A cell with `EXTRA_LIMIT` or
+    An extra is one of a told point anywhere, a point that a finer neighbour evaluated on a shared
+    face, or one that the parent evaluated where lattices do not nest. A cell with `EXTRA_LIMIT` or
     more of them with data keeps none as candidates: they are *silent*, data only.
     """
 
@@ -240,7 +240,7 @@ class BoxCandidates:
         return int(layout.sites[j])
 
     def first_site(self, key: CellKey) -> int:
-        """The site to play first in a cell without data: the candidate of the lowest priority."""
+        """The first site to evaluate in a cell without data: the candidate of lowest priority."""
         points = self.lattice.points(key)
         return self.sites.register(points[np.argmin(point_priorities(self._seed, points))])
 
@@ -278,7 +278,7 @@ class BoxCandidates:
         return True
 
     def drop(self, layout: Layout, site: int) -> IntArray | None:
-        """Forget an extra without data whose pending play was cancelled.
+        """Forget an extra without data whose pending evaluation was cancelled.
 
         Returns the numbers of the candidates kept, or None if there was no such extra.
         """
@@ -290,7 +290,7 @@ class BoxCandidates:
         return kept
 
     def told(self, layout: Layout) -> IntArray | None:
-        """Candidates that are not there for a pending play only; None for all."""
+        """Candidates that are not there for a pending evaluation only; None for all."""
         extras = layout.sites[self._size :]
         if (self.sites.count[extras] > 0).all():
             return None

@@ -38,7 +38,7 @@ class Inherited(NamedTuple):
 
 
 class Cell:
-    """A cell of the cover that has data or has been played. `Partition` writes it.
+    """A cell of the cover that has data or has been evaluated. `Partition` writes it.
 
     Attributes
     ----------

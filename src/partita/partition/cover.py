@@ -124,7 +124,7 @@ class Geometry:
         return ((level, *c) for c in product(*options))
 
     def offsets(self, key: CellKey, scaled: FloatArray) -> FloatArray:
-        """Where scaled points lie in a cell, in units of its children's sides: (n, d) in [0, 2]."""
+        """Where scaled points are in a cell, in units of its children's sides: (n, d) in [0, 2]."""
         return scaled * float(2 ** (key[0] + 1)) - 2.0 * np.array(key[1:], dtype=float)
 
     def scatter(self, key: CellKey, scaled: FloatArray) -> list[tuple[CellKey, IntArray]]:

@@ -73,7 +73,7 @@ class PosteriorDraws:
         return {"random": generator_state(self._random)}
 
     def restore(self, saved: Saved) -> None:
-        """Go on from a saved generator."""
+        """Restore a saved generator."""
         saved.generator("random", self._random)
 
     def _draw(self, cell: Cell) -> FloatArray:

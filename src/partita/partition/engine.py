@@ -1,4 +1,4 @@
-"""The engine of the policies on a partition: its cells, a width, pending plays and the choice."""
+"""The engine of the policies on a partition: cells, width, pending evaluations, choice."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _FRESH = Scores(np.zeros(1), np.ones(1), 0.0)
 
 
 class Engine:
-    """Plays the candidate of the highest score, exactly, looking at few cells.
+    """Chooses the candidate of the highest score, exactly, looking at few cells.
 
-    The score is μ + βσ unless a `Scorer` says otherwise; bounds come from told data only.
+    The score is μ + βσ unless a `Scorer` says otherwise; bounds come from observed values only.
     """
 
     def __init__(
@@ -48,10 +48,11 @@ class Engine:
         self._bounds = Bounds(partition, width, resolution, norm_bound)
         #: Cells by their scores, and levels for their cells without data.
         self._table: Table[Cell | int] = Table(width, resolution)
-        #: Pending plays by site, but for the last one asked: it counts when another is asked for.
+        #: Pending evaluations by site, but for the last one asked: it counts when another is asked
+        #: for.
         self._planned: dict[int, int] = {}
         self._unplanned: int | None = None
-        #: The same plays by cell.
+        #: The same evaluations by cell.
         self._planners: dict[Cell, Planner] = {}
         self._t = 1
         self._enter_fresh()
@@ -60,7 +61,7 @@ class Engine:
     # -- choosing -------------------------------------------------------------------------------
 
     def propose(self, t: int) -> tuple[int, FloatArray]:
-        """Site and point of the highest index for the t-th play."""
+        """Site and point of the highest index for evaluation t."""
         self._t = t
         if self._unplanned is not None:
             self._plan(self._unplanned)
@@ -81,21 +82,21 @@ class Engine:
         return site, self.partition.sites.x(site)
 
     def _redraw(self) -> None:
-        """Score some cells anew that did not change, in turn."""
+        """Score some cells again that did not change, in turn."""
         redraws = self._scorer.redraws
         for entrant in self._table.in_turn(len(self._table) if redraws is None else redraws):
             if isinstance(entrant, Cell):
                 self._enter(entrant)
 
     def planned_std(self, cell: Cell) -> FloatArray:
-        """Standard deviations (m,) at a cell's candidates, pending plays counted."""
+        """Standard deviations (m,) at a cell's candidates, pending evaluations counted."""
         planner = self._planners.get(cell)
         if planner is None:
             return cell.posterior.std
         return planner.std(cell.posterior.std, lambda: self.partition.plan(cell))
 
     def _enter(self, cell: Cell) -> None:
-        """Renew a cell's row, pending plays counted."""
+        """Renew a cell's row, pending evaluations counted."""
         std = self.planned_std(cell) if self._planners else cell.posterior.std
         scores = self._scorer.scores(cell, std, self._t)
         level = cell.key[0]
@@ -118,7 +119,7 @@ class Engine:
     # -- data -------------------------------------------------------------------------------------
 
     def observe(self, site: int, value: float, asked: bool, t: int, weight: float = 1.0) -> None:
-        """Take in one value of noise variance α/weight; t is the step of the next choice."""
+        """Record one value of noise variance α/weight; t is the step of the next choice."""
         changed, gone = self.partition.observe(site, value, weight)
         self._t = t
         if asked:
@@ -133,7 +134,7 @@ class Engine:
         t: int,
         weights: FloatArray | None = None,
     ) -> None:
-        """Take in many values at once; `pending` are the plays of each site still pending."""
+        """Record many values at once; `pending` are the evaluations of each site still pending."""
         data = self.partition.sites
         before = None
         if self._tighten:
@@ -147,7 +148,7 @@ class Engine:
         self._update(changed, gone, before)
 
     def release(self, site: int, t: int) -> None:
-        """Give up one pending play of a site."""
+        """Give up one pending evaluation of a site."""
         self._t = t
         planned = self._unplanned != site
         self._settle(site)
@@ -158,7 +159,7 @@ class Engine:
             self._update(cells, [])
 
     def _settle(self, site: int) -> None:
-        """End one pending play of a site."""
+        """End one pending evaluation of a site."""
         if self._unplanned == site:
             self._unplanned = None
         else:
@@ -167,7 +168,7 @@ class Engine:
                 del self._planned[site]
 
     def _plan(self, site: int) -> None:
-        """Count a pending play in the cells around it. Desautels et al. 2014."""
+        """Count a pending evaluation in the cells around it. Desautels et al. 2014."""
         places = self.partition.cells_at(site)
         self._planned[site] = self._planned.get(site, 0) + 1
         self._unplanned = None
@@ -219,7 +220,7 @@ class Engine:
         self._bounds.forget(cell)
 
     def _renew_plan(self, cell: Cell, places: dict[int, list[Place]]) -> None:
-        """Find the plays pending in a cell afresh."""
+        """Find the evaluations pending in a cell afresh."""
         pending = {
             j: plays
             for site, plays in self._planned.items()
@@ -259,9 +260,9 @@ class Engine:
         }
 
     def restore(self, saved: Saved, pending: dict[int, int]) -> None:
-        """Go on from a saved state, once that of the partition is restored.
+        """Restore a saved state, once that of the partition is restored.
 
-        `pending` are the pending plays of each site.
+        `pending` are the pending evaluations of each site.
         """
         self.width.restore(saved.part("width"))
         self._scorer.restore(saved.part("scorer"))
@@ -277,14 +278,15 @@ class Engine:
         counted = dict(self._planned)
         if self._unplanned is not None:
             counted[self._unplanned] = counted.get(self._unplanned, 0) + 1
-        saved.require(counted == pending, "the plays that are pending")
+        saved.require(counted == pending, "the pending evaluations")
         busy = [cells[number] for number in saved.numbers("planned_cells", len(cells))]
         self._planners = {cell: Planner() for cell in busy}
         sizes = [len(cell.layout.sites) for cell in busy]
         restore_planners(saved.part("planners"), list(self._planners.values()), sizes)
         spent = sum(pending.values())
         saved.require(
-            all(sum(p.pending.values()) <= spent for p in self._planners.values()), "no more plays"
+            all(sum(p.pending.values()) <= spent for p in self._planners.values()),
+            "no more evaluations",
         )
 
     def _restore_table(self, saved: Saved, cells: list[Cell]) -> None:
@@ -299,7 +301,7 @@ class Engine:
         self._table.restore(saved.part("table"), entry)
         saved.require(set(self._table.entrants) == {*cells, *fresh}, "a row for every cell")
 
-    # -- answers, from told data ------------------------------------------------------------------
+    # -- answers, from observed values -------------------------------------------------------------
 
     def ceiling(self, t: int) -> float:
         """Smallest upper bound on max f seen so far."""

@@ -1,4 +1,4 @@
-"""Cells without data. They look all alike, so each level needs only its next cell to play.
+"""Cells without data. They look all alike, so each level needs only its next cell to evaluate.
 
 Both classes answer the same questions: `peek(level)` is that next cell with its priority,
 `take(key)` removes a cell that is about to get data, and `changed` collects the levels whose answer
@@ -32,8 +32,8 @@ class FreshCell(NamedTuple):
 class CellState(Enum):
     """What has become of a cell."""
 
-    FRESH = "nobody looked at it yet"
-    EMPTY = "made for a pending play, without data"
+    FRESH = "it has not been used yet"
+    EMPTY = "made for a pending evaluation, without data"
     DATA = "it has data, or had and was split"
 
 
@@ -117,7 +117,7 @@ class _Family:
     start: int
     stride: int
     cursor: int = 0
-    #: Cells passed over while a play in them was pending: fresh again if it is cancelled.
+    #: Cells passed over while an evaluation in them was pending: fresh again if it is cancelled.
     waiting: list[CellKey] = field(default_factory=list)
 
     def number(self) -> int:
@@ -194,7 +194,7 @@ class FreshBox:
     def peek(self, level: int) -> FreshCell | None:
         """The next cell of a level, or None."""
         heap = self._heaps.get(level, [])
-        idle = []  # families with nothing but cells where a play is pending
+        idle = []  # families with nothing but cells where an evaluation is pending
         first = None
         while heap and first is None:
             word, number = heap[0]

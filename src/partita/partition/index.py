@@ -52,7 +52,7 @@ class Table(Generic[Entrant]):
     top is the answer. Where it does, an index may have risen since by no more than the width of a
     cell without data has: bounds are stored less that (nothing for lower bounds, which fall), and
     `best` evaluates rows from the top until no other bound can reach the best index so far. For
-    that, candidates of all rows lie in one pair of arrays that is packed anew when it is full.
+    that, candidates of all rows are in one pair of arrays that is packed again when it is full.
     """
 
     def __init__(self, width: Width, resolution: float, sign: float = 1.0) -> None:
@@ -270,7 +270,7 @@ class Table(Generic[Entrant]):
         }
 
     def restore(self, saved: Saved, entry: Callable[[int], Entry[Entrant] | None]) -> None:
-        """Go on from saved rows; `entry` gives the entrant of a code, None if there is none.
+        """Restore saved rows; `entry` gives the entrant of a code, None if there is none.
 
         The heap is made again: the order of rows in it is the same however it came about.
         """

@@ -40,7 +40,7 @@ def hand_down(
 ) -> None:
     """Give the cells that replace others the bounds of those: all hold together.
 
-    A cell that was laid out anew by bulk data keeps what it had inherited. `before` is the data
+    A cell that was laid out again by bulk data keeps what it had inherited. `before` is the data
     that the cells which are gone knew, if that is not all there is.
     """
     parents = {cell.key: cell for cell in gone}

@@ -2,7 +2,7 @@
 
 Offsets within a cell are dyadic fractions, so scaled coordinates are exact at every level, and a
 point on a shared face is the same for both cells. A child's lattice contains the parent's points
-that lie in it; a Sobol' set does not. Deviates: Sobol' sets begin at five dimensions, where a
+that are in it; a Sobol' set does not. Deviates: Sobol' sets begin at five dimensions, where a
 lattice of three points a side puts a point in thirteen cells on average.
 """
 
@@ -16,6 +16,7 @@ import numpy as np
 from partita._types import FloatArray
 from partita.errors import InvalidInput
 from partita.model.kernels import Matern
+from partita.model.sobol import MOST, sobol
 
 from .cover import CellKey
 
@@ -67,16 +68,14 @@ def quasi_random(dim: int) -> Lattice:
     Every point lies within half a diagonal of the centre. Deviates: a told point on a face that
     cells share is data of one of them only (`cover.Geometry`), since 2^d cells can meet there.
     """
-    from scipy.stats import qmc
-
-    if dim > qmc.Sobol.MAXDIM:
+    if dim > MOST:
         raise InvalidInput(
-            f"the box has {dim} dimensions, but this policy plays boxes of at most "
-            f"{qmc.Sobol.MAXDIM:,}. Leave out parameters that matter little, or use "
+            f"the box has {dim} dimensions, but this policy supports boxes of at most "
+            f"{MOST:,}. Leave out parameters that matter little, or use "
             "UniformSampling."
         )
     steps = float(2**QUASI_RANDOM_BITS)
-    raw = qmc.Sobol(dim, scramble=False, bits=QUASI_RANDOM_BITS).random(QUASI_RANDOM_POINTS)
+    raw = sobol(dim, QUASI_RANDOM_POINTS, bits=QUASI_RANDOM_BITS)
     raw[0] = 0.5  # the sequence begins at the lower corner, which the centre replaces
     raw = np.unique((np.floor(raw * steps) + 0.5 * (raw != 0.5)) / steps, axis=0)
     return Lattice(raw, 0.5, closed=False)

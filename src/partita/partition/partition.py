@@ -121,7 +121,7 @@ class Partition:
 
     @property
     def cells(self) -> int:
-        """How many cells the present cover has."""
+        """The number of cells the present cover has."""
         return self.cells_created - len(self.split)
 
     def cover_keys(self) -> Iterator[CellKey]:
@@ -160,7 +160,7 @@ class Partition:
     # -- cells of a site ------------------------------------------------------------------------
 
     def cells_at(self, site: int) -> list[Place]:
-        """Each cell that holds a site, made if need be."""
+        """Each cell that holds a site, made if needed."""
         places = self._where.get(site)
         if places is None:
             places = []
@@ -199,12 +199,12 @@ class Partition:
         return site
 
     def unmake(self, cell: Cell) -> None:
-        """Forget a cell that was made for a play which was cancelled."""
+        """Forget a cell that was made for an evaluation which was cancelled."""
         self._forget(cell)
         self.candidates.give_fresh(cell.key, cell.layout.sites)
 
     def drop_candidate(self, site: int) -> None:
-        """A pending play was cancelled: forget what was a candidate for its sake only."""
+        """A pending evaluation was cancelled: forget what was a candidate for its sake only."""
         for cell, _ in self.cells_at(site):
             kept = self.candidates.drop(cell.layout, site)
             if kept is not None:
@@ -299,7 +299,7 @@ class Partition:
     def _grow(self, work: list[tuple[CellKey, IntArray]], moments_only: bool = False) -> list[Cell]:
         """Make cells from (key, members), or split them at once where they are due.
 
-        With `moments_only` their covariances are left until they are played.
+        With `moments_only` their covariances are left until they are evaluated.
         """
         made: list[Cell] = []
         while work:
@@ -384,7 +384,7 @@ class Partition:
             self._refit(cell)
 
     def plan(self, cell: Cell) -> Plan:
-        """A plan of a cell's posterior, with no pending plays yet."""
+        """A plan of a cell's posterior, with no pending evaluations yet."""
         self.warm(cell)
         return cell.posterior.plan()
 
@@ -406,7 +406,7 @@ class Partition:
         }
 
     def restore(self, saved: Saved) -> None:
-        """Go on from a saved state of a partition with the same settings."""
+        """Restore a saved state of a partition with the same settings."""
         self.sites.restore(saved.part("sites"))
         width = self.geometry.dim + 1
         split, leaves = (

@@ -26,13 +26,13 @@ class Scorer(Protocol):
 
     #: Whether a score is an upper bound on f, so that the highest of all is one on max f.
     optimistic: bool
-    #: How many cells that did not change are scored anew at each step; None for all.
+    #: How many cells that did not change are scored again at each step; None for all.
     redraws: int | None
 
     def scores(self, cell: Cell, std: FloatArray, t: int) -> Scores:
         """Scores of a cell for the choice of the t-th point.
 
-        `std` (m,) counts pending plays as if they had been observed.
+        `std` (m,) counts pending evaluations as if they had been observed.
         """
         ...
 
@@ -45,7 +45,7 @@ class Scorer(Protocol):
         ...
 
     def restore(self, saved: Saved) -> None:
-        """Go on from a saved state."""
+        """Restore a saved state."""
         ...
 
 
@@ -64,7 +64,7 @@ class _Stateless:
 
 
 class UpperBounds(_Stateless):
-    """μ + βσ, the standard deviation lowered by pending plays."""
+    """μ + βσ, the standard deviation lowered by pending evaluations."""
 
     optimistic = True
     redraws: int | None = 0

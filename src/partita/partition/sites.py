@@ -84,7 +84,7 @@ class Sites:
         return len(self.count)
 
     def _restore_data(self, saved: Saved, n: int) -> None:
-        """Go on from what was told at n sites."""
+        """Restore what was told at n sites."""
         self.count = saved.wholes("count", (n,))
         self._weight = saved.floats("weight", (n,), 0.0, 1e30) if "weight" in saved else None
         weight, told = self.weight_of(slice(None)), self.count > 0
@@ -114,7 +114,7 @@ class ArmSites(Sites):
         return self._domain.index_of(points)
 
     def restore(self, saved: Saved) -> None:
-        """Go on from what was told at the arms."""
+        """Restore what was told at the arms."""
         self._restore_data(saved, len(self))
 
 
@@ -177,7 +177,7 @@ class BoxSites(Sites):
         return {**super().state(), **points}
 
     def restore(self, saved: Saved, in_units: bool = False) -> None:
-        """Go on from saved points; their scaled coordinates are the user's units if `in_units`.
+        """Restore saved points; their scaled coordinates are the user's units if `in_units`.
 
         The points are of the domain, constraint and all: they may be asked for again.
         """

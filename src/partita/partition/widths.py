@@ -49,7 +49,7 @@ class Width:
         return {}
 
     def restore(self, saved: Saved) -> None:
-        """Go on from a saved state."""
+        """Restore a saved state."""
 
 
 def width_of(width: Width, gain: float, level: int, t: int) -> float:
@@ -159,7 +159,7 @@ class MixtureWidth(Width):
 
 @dataclass
 class FixedWidth(Width):
-    """The same β for ever, such as KernelUCB's η/√α. Valko et al. 2013."""
+    """The same β forever, such as KernelUCB's η/√α. Valko et al. 2013."""
 
     value: float
     counts_gain: ClassVar[bool] = False
@@ -199,8 +199,9 @@ class BayesianWidth(Width):
 class SrinivasWidth(Width):
     """β_t = √(2B² + 300 γ_t log³(t/δ)) for ‖f‖ ≤ B. Srinivas et al. 2010, Theorem 3.
 
-    `largest_gain(t)` bounds γ_t, the most that t observations can tell. It is asked for t = 0, 1, …
-    in turn, and remembered: t falls when a pending point is cancelled, or told data is asked about.
+    `largest_gain(t)` bounds γ_t, the largest information gain of t observations. It is called for
+    t = 0, 1, … in turn. Results are kept, because t decreases when a pending point is cancelled,
+    and bounds from observed values use a smaller t than the choice.
     """
 
     norm_bound: float

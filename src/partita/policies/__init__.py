@@ -1,1 +1,1 @@
-"""One file an algorithm, all behind the same few methods."""
+"""The algorithms, one per file, all with the same few methods."""

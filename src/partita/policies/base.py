@@ -1,4 +1,4 @@
-"""What every policy shares: ask, tell, cancel, pending points, checks of input, saved state."""
+"""The base class of policies: ask, tell, cancel, pending points, checks of input, saved state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from partita._checks import as_floats, check_seed
+from partita._checks import as_floats, check_count, check_seed
 from partita._locks import in_turn
 from partita._state import Saved, State, wholes
 from partita._types import FloatArray, IntArray, Recommendation
@@ -23,12 +23,12 @@ from partita.model.kernels import Matern
 from partita.model.mixed import Mixed
 from partita.partition.sites import NEAR
 
-#: Raised by one whenever what several policies save changes, by `state` or by pickle; what was
-#: saved by another version is refused. One policy alone has its own `state_version`.
+#: The version of saved states, raised by one when the state of several policies changes, by `state`
+#: or by pickle; other versions are refused. A single policy has its own `state_version`.
 STATE_VERSION = 9
-#: Values beyond this could overflow when they are squared or summed.
+#: Larger values could overflow when they are squared or summed.
 LARGEST_VALUE = 1e150
-#: Methods and properties of policies that one thread at a time is in.
+#: Methods and properties of policies that threads call one at a time.
 IN_TURN = frozenset(
     (
         *("ask", "expect", "tell", "cancel", "fail", "measure", "constrain", "limits_at"),
@@ -38,36 +38,36 @@ IN_TURN = frozenset(
 
 
 class Policy(ABC):
-    """A rule for choosing where to evaluate a noisy function next, so as to find its maximum.
+    """A rule that chooses where to evaluate a noisy function next, in order to maximise it.
 
-    A concrete policy numbers the points it can play (*sites*) and fills in the methods below that
-    start with an underscore; this class checks input and keeps account of pending points.
+    A concrete policy numbers the points that it can evaluate (*sites*) and implements the methods
+    below that start with an underscore. This class checks input and keeps track of pending points.
 
     Threads may share a policy: each call waits until those of other threads have returned.
     """
 
-    #: The lock is no part of what a policy knows: it is neither copied nor saved with it.
+    #: The lock is not part of the state: it is neither copied nor saved.
     __slots__ = ("__dict__", "__weakref__", "_turn")
     _turn: Any
 
-    #: What stands behind the policy's bounds: "proven", "published" (proven in the paper, under its
-    #: assumptions), "bayesian" (true if f is drawn from the prior), "calibrated" or "none".
+    #: The kind of guarantee of the bounds: "proven", "published" (proven in the paper, under its
+    #: assumptions), "bayesian" (they hold if f is drawn from the prior), "calibrated" or "none".
     guarantee: str = "none"
-    #: Whether it plays `Mixed` domains, which have parameters of several kinds, or a constraint.
+    #: Whether it supports `Mixed` domains, with parameters of several kinds or a constraint.
     plays_mixed: ClassVar[bool] = False
-    #: Whether what is pending is looked up here alone, so that `expect` can add to it.
+    #: Whether pending points are kept in this class only, so that `expect` can add one.
     plans_from_pending: ClassVar[bool] = False
-    #: Whether it uses the noise of single values, where that is known: `tell(x, y, std=...)`.
+    #: Whether it uses the noise of single values: `tell(x, y, std=...)`.
     takes_std: bool = False
-    #: Evaluations planned; None where the policy needs no horizon.
+    #: The planned number of evaluations; None if the policy needs no horizon.
     horizon: int | None = None
     _past_horizon = False
-    #: The version of what `state` returns. A class that names none of its own has no state: what
-    #: it adds to the class it is made from would be lost.
+    #: The version of `state`. A subclass that does not set its own version has no saved state,
+    #: because what it adds to its base class would be lost.
     state_version: ClassVar[int]
 
     def __init_subclass__(cls, **settings: Any) -> None:
-        """Have threads wait for each other in the methods that a policy fills in, too."""
+        """Make the methods that a subclass implements thread-safe, too."""
         super().__init_subclass__(**settings)
         for name in IN_TURN & cls.__dict__.keys():
             own = cls.__dict__[name]
@@ -78,17 +78,17 @@ class Policy(ABC):
 
     def __init__(self, domain: Grid | Arms | Box | Mixed) -> None:
         if isinstance(domain, Mixed) and self.plays_mixed:
-            # Only policies that say they play one meet it, so the others need not look for it.
+            # Only policies that support it get one, so the others need not check.
             self.domain = cast(Grid | Arms | Box, domain)
         else:
             self.domain = check_domain(domain)
-        #: By the bytes of a point that ask returned: its site, and how often it is pending.
+        #: For the bytes of each pending point: its site, and how many times it is pending.
         self._pending_points: dict[bytes, list[int]] = {}
         self._told = 0
         self._pending = 0
 
     def _assume(self, assumptions: Assumptions, seed: object) -> None:
-        """Check and keep what a policy is told of the problem: norm bound, noise and delta."""
+        """Check and store the assumptions: norm bound, noise and delta."""
         self.norm_bound, self.sub_gaussian, self.delta = assumptions.constants
         self.noise = assumptions.noise
         self.seed = check_seed(seed)
@@ -97,17 +97,22 @@ class Policy(ABC):
     # -- the interface --------------------------------------------------------------------------
 
     @in_turn
-    def ask(self) -> FloatArray:
-        """The next point to evaluate, (d,). Ask again before telling and this one stays pending."""
+    def ask(self, count: int | None = None) -> FloatArray:
+        """The next point to evaluate, (d,), or `count` points to evaluate together, (count, d).
+
+        They are pending until they are told or cancelled; `tell(points, values)` takes them all.
+        """
+        if count is not None:
+            return np.array([self.ask() for _ in range(check_count(count))])
         site, x = self._propose()
         self._add_pending(x.tobytes(), site)
         return x
 
     @in_turn
     def expect(self, x: npt.ArrayLike) -> bool:
-        """Count a point as pending that was chosen elsewhere, as if `ask` had returned it.
+        """Mark a point that was chosen elsewhere as pending, as if `ask` had returned it.
 
-        False if the policy cannot: it takes no notice then, and the point may be told all the same.
+        Returns False if the policy does not support this; its value can still be told.
         """
         point = _as_point(x)
         if point.ndim != 1:
@@ -121,15 +126,15 @@ class Policy(ABC):
     def tell(self, x: npt.ArrayLike, y: npt.ArrayLike, *, std: npt.ArrayLike | None = None) -> None:
         """Report the value y observed at x, or values (n,) at points (n, d).
 
-        Any point of the domain may be told, asked for or not; the exact array that `ask` returned
-        settles that pending point. `std` is the standard deviation of this value's noise, where
-        that is known: one number, or one a value; 0 means exact. Nothing changes when the call
-        is refused.
+        The point may be any point of the domain, from `ask` or not; the exact array that `ask`
+        returned ends that pending point. `std` is the standard deviation of the value's noise, if
+        known: one number, or one per value; 0 means exact. Nothing changes if the call raises an
+        error.
         """
         if std is not None and not self.takes_std:
             raise InvalidInput(
-                f"tell(x, y, std={std!r}): {type(self).__name__} has no use for the noise of "
-                "single values. Leave std out, or use a policy that has, such as PiGPUCB."
+                f"tell(x, y, std={std!r}): {type(self).__name__} does not use the noise of "
+                "single values. Leave std out, or use a policy that does, such as PiGPUCB."
             )
         point = _as_point(x)
         if point.ndim != 1:
@@ -149,7 +154,7 @@ class Policy(ABC):
 
     @in_turn
     def cancel(self, x: npt.ArrayLike) -> None:
-        """Give up a pending point, whose evaluation failed or was dropped."""
+        """Cancel a pending point whose evaluation failed or was abandoned."""
         point = _as_point(x)
         site = self._settle(point.tobytes()) if point.ndim == 1 else None
         if site is None:
@@ -161,49 +166,49 @@ class Policy(ABC):
 
     @abstractmethod
     def recommend(self) -> Recommendation:
-        """The best point so far by what is known, not by the luckiest value."""
+        """The point with the best posterior so far, not necessarily the one with the best value."""
 
     @property
     def told(self) -> int:
-        """How many observations have been told."""
+        """The number of observations so far."""
         return self._told
 
     @property
     def pending(self) -> int:
-        """How many asks are neither told nor cancelled."""
+        """The number of asks that are neither told nor cancelled."""
         return self._pending
 
-    # -- what a concrete policy fills in ----------------------------------------------------------
+    # -- to be implemented by a concrete policy ---------------------------------------------------
 
     @abstractmethod
     def _propose(self) -> tuple[int, FloatArray]:
-        """The site to play next, and its point in the user's units as a new array."""
+        """The site to evaluate next, and its point in the user's units as a new array."""
 
     @abstractmethod
     def _locate(self, points: FloatArray) -> IntArray:
-        """Sites of checked points (n, d); refuses what is outside the domain, changing nothing."""
+        """The sites of checked points (n, d); points outside the domain are an error."""
 
     @abstractmethod
     def _record(self, site: int, value: float, asked: bool, std: float | None = None) -> None:
-        """Take in one observation, which settles a pending play of its site if `asked`.
+        """Record one observation, which ends a pending evaluation of its site if `asked`.
 
-        Only policies that say they take `std` are given one.
+        Only policies with `takes_std` get a `std`.
         """
 
     @abstractmethod
     def _record_many(
         self, sites: IntArray, values: FloatArray, stds: FloatArray | None = None
     ) -> None:
-        """Take in many observations at once, with the noise of all of them or of none."""
+        """Record many observations at once, with known noise for all of them or for none."""
 
     @abstractmethod
     def _released(self, site: int) -> None:
-        """A pending play of this site was cancelled."""
+        """Record that a pending evaluation of this site was cancelled."""
 
     # -- bookkeeping ------------------------------------------------------------------------------
 
     def _add_pending(self, word: bytes, site: int) -> None:
-        """Begin a pending play of a point, given its bytes."""
+        """Add a pending evaluation of a point, given its bytes."""
         entry = self._pending_points.get(word)
         if entry is None:
             self._pending_points[word] = [site, 1]
@@ -212,7 +217,7 @@ class Policy(ABC):
         self._pending += 1
 
     def _settle(self, word: bytes) -> int | None:
-        """End one pending play of a point, given its bytes: its site, or None if it has none."""
+        """End one pending evaluation of a point, given its bytes; return its site, or None."""
         entry = self._pending_points.get(word)
         if entry is None:
             return None
@@ -224,24 +229,24 @@ class Policy(ABC):
         return entry[0]
 
     def _pending_plays(self) -> dict[int, int]:
-        """How often each site is pending."""
+        """The number of times each site is pending."""
         plays: dict[int, int] = {}
-        for site, count in self._pending_points.values():  # one site may be spelt in several ways
+        for site, count in self._pending_points.values():  # several arrays may be the same site
             plays[site] = plays.get(site, 0) + count
         return plays
 
     def _step(self) -> int:
-        """The step that is played next, counted from 1, pending plays included."""
+        """The number of the next evaluation, counted from 1, including pending ones."""
         return self._told + self._pending + 1
 
     def _watch_horizon(self, consequence: str = "the settings were made for that") -> None:
-        """Warn once when the next play is past the horizon: what follows from that."""
+        """Warn once when the next evaluation is past the horizon, with the consequence."""
         if self.horizon is None or self._step() <= self.horizon or self._past_horizon:
             return
         self._past_horizon = True
         warn_theory(
-            f"step {self._step()} is past the horizon of {self.horizon}: {consequence}. Give a "
-            "larger horizon next time."
+            f"evaluation {self._step()} is past the horizon of {self.horizon}: {consequence}. Give "
+            "a larger horizon next time."
         )
 
     def _site(self, point: FloatArray) -> int:
@@ -273,10 +278,10 @@ class Policy(ABC):
 
     @in_turn
     def state(self) -> State | None:
-        """What has happened so far, as plain data for `restore`; None if this class cannot say.
+        """The state as plain data for `restore`; None if this class cannot save its state.
 
-        Plain data are None, booleans, numbers, strings, lists, dicts and arrays. The settings are
-        not among them. `BadState` is raised if it cannot be saved at this moment, which is rare.
+        Plain data are None, booleans, numbers, strings, lists, dicts and arrays. Settings are not
+        included. `BadState` is raised if the state cannot be saved at this moment, which is rare.
         """
         if "state_version" not in vars(type(self)):
             return None
@@ -284,14 +289,14 @@ class Policy(ABC):
 
     @in_turn
     def restore(self, state: State) -> None:
-        """Go on from what `state` returned; this policy is new and has the same settings.
+        """Restore what `state` returned, in a new policy with the same settings.
 
-        What is given is checked number by number. A policy that raised is not to be used.
+        Every number is checked. After an error the policy must not be used.
         """
         if self._told or self._pending:
             raise InvalidInput(
-                f"restore(...): {type(self).__name__} has been played already. Restore into a new "
-                "one, made with the same settings."
+                f"restore(...): {type(self).__name__} has already been used. Restore into a new "
+                "one with the same settings."
             )
         saved = Saved(state, "state")
         for name, value in {"version": STATE_VERSION, **self._label()}.items():
@@ -316,11 +321,11 @@ class Policy(ABC):
         }
 
     def _restore(self, saved: Saved) -> None:
-        """Read the fields of the state; a concrete policy calls `_restore_plays` on its way."""
+        """Read the fields of the state; a concrete policy also calls `_restore_plays`."""
         raise NotImplementedError
 
     def _restore_plays(self, saved: Saved, sites: FloatArray) -> None:
-        """Read what `_state` here wrote, once the points (n, d) of all sites are known."""
+        """Read what this class's `_state` wrote; needs the points (n, d) of all sites."""
         self._told = saved.integer("told")
         self._past_horizon = saved.flag("past_horizon")
         points = saved.floats("pending", (None, self.domain.dim))
@@ -332,14 +337,14 @@ class Policy(ABC):
         words = [row.tobytes() for row in points]
         exact = {row.tobytes() for row in sites} if words else set()
         for word, site, number in zip(words, numbers.tolist(), plays, strict=True):
-            # A site asked for again must be found by its point.
+            # A site that is asked for again must be found by its point.
             saved.require(word not in exact or sites[site].tobytes() == word, "sites of points")
             self._pending_points[word] = [site, number]
         saved.require(len(self._pending_points) == len(points), "each pending point once")
         self._pending = sum(plays)
 
     def __getstate__(self) -> dict[str, Any]:
-        """State for pickling, marked with its version. Other threads must leave it alone then."""
+        """The state for pickling, with its version. Other threads must not use the policy now."""
         return {**self.__dict__, "state_version": STATE_VERSION, "written_by": __version__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -379,7 +384,7 @@ def _as_value(y: npt.ArrayLike) -> float:
     if not -LARGEST_VALUE <= value <= LARGEST_VALUE:
         raise InvalidInput(
             f"tell(x, {value}): the value must be finite"
-            + (f" and at most {LARGEST_VALUE:g} in size. " if math.isfinite(value) else ". ")
+            + (f" and at most {LARGEST_VALUE:g} in magnitude. " if math.isfinite(value) else ". ")
             + "Use cancel(x) for a failed evaluation."
         )
     return value
@@ -389,14 +394,14 @@ def _as_values(y: npt.ArrayLike, n: int) -> FloatArray:
     values = as_floats(y, "Y")
     if values.shape != (n,):
         raise InvalidInput(
-            f"tell(X, Y): {n} points but values of shape {values.shape}: give one value a point, "
+            f"tell(X, Y): {n} points but values of shape {values.shape}: give one value per point, "
             f"shape ({n},)."
         )
     bad = np.flatnonzero(~(np.abs(values) <= LARGEST_VALUE))
     if len(bad):
         raise InvalidInput(
             f"tell(X, Y): value {bad[0]} is {values[bad[0]]}, but every value must be finite and "
-            f"at most {LARGEST_VALUE:g} in size. Leave failed evaluations out, and cancel theirs."
+            f"at most {LARGEST_VALUE:g} in magnitude. Leave out failed evaluations and cancel them."
         )
     return values
 
@@ -411,7 +416,7 @@ def _as_std(std: npt.ArrayLike) -> float:
     if not 0.0 <= value <= LARGEST_VALUE:
         raise InvalidInput(
             f"tell(x, y, std={value}): the standard deviation of a value's noise must be a finite "
-            "number of 0 (exact) or more. Leave it out if it is not known."
+            "number of at least 0 (0 means exact). Leave it out if it is not known."
         )
     return value
 
@@ -421,16 +426,16 @@ def _as_stds(std: npt.ArrayLike, n: int) -> FloatArray:
     if stds.shape not in ((), (n,)):
         raise InvalidInput(
             f"tell(X, Y, std=...): {n} points but std of shape {stds.shape}: give one number for "
-            f"all, or one a point, shape ({n},)."
+            f"all, or one per point, shape ({n},)."
         )
     if not stds.ndim:
         return np.full(n, _as_std(stds))
     bad = np.flatnonzero(~((stds >= 0.0) & (stds <= LARGEST_VALUE)))
     if len(bad):
         raise InvalidInput(
-            f"tell(X, Y, std=...): number {bad[0]} is {stds[bad[0]]}, but the standard deviation "
-            "of a value's noise must be a finite number of 0 (exact) or more. Tell values whose "
-            "noise is not known in a call of their own, without std."
+            f"tell(X, Y, std=...): std[{bad[0]}] is {stds[bad[0]]}, but the standard deviation of "
+            "a value's noise must be a finite number of at least 0 (0 means exact). Report values "
+            "whose noise is not known in a separate call, without std."
         )
     return stds
 
@@ -443,12 +448,12 @@ def _wrong_shape(point: FloatArray, dim: int) -> InvalidInput:
 
 
 def check_domain(domain: object) -> Grid | Arms | Box:
-    """A domain."""
+    """The domain, if it is one without mixed parameters; an error otherwise."""
     if isinstance(domain, Mixed):
         raise InvalidInput(
             f"{domain!r} has parameters of several kinds or a constraint, which this policy does "
-            "not play: use CalibratedUCB or UniformSampling, or give every number a step so that "
-            "the space is finite, with at most 10,000 points."
+            "not support: use CalibratedUCB or UniformSampling, or give every number a step so "
+            "that the space is finite, with at most 10,000 points."
         )
     if not isinstance(domain, Grid | Arms | Box):
         raise InvalidInput(
@@ -459,18 +464,18 @@ def check_domain(domain: object) -> Grid | Arms | Box:
 
 
 def check_finite(domain: object, policy: str) -> Grid | Arms:
-    """A finite domain."""
+    """The domain, if it is finite; an error otherwise."""
     checked = check_domain(domain)
     if isinstance(checked, Box):
         raise InvalidInput(
-            f"{policy} plays finite domains only, but was given {checked!r}: give a grid of it, "
-            f"such as Grid(30, dim={checked.dim}), or Arms(points, lower, upper)."
+            f"{policy} needs a finite domain, but got {checked!r}: give a grid, such as "
+            f"Grid(30, dim={checked.dim}), or Arms(points, lower, upper)."
         )
     return checked
 
 
 def check_kernel(kernel: object, domain: Grid | Arms | Box | Mixed) -> Matern:
-    """A kernel that fits the domain."""
+    """The kernel, if it fits the domain; an error otherwise."""
     if not isinstance(kernel, Matern):
         raise InvalidInput(
             f"kernel={kernel!r}: give a kernel, such as Matern(nu=1.5, lengthscale=0.2)."

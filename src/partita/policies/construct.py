@@ -1,4 +1,4 @@
-"""Build a policy by its signature: give it what it names, nothing else."""
+"""Build a policy with the arguments that its signature names."""
 
 from __future__ import annotations
 
@@ -29,20 +29,19 @@ def construct(
     seed: int | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> P:
-    """A policy on `domain`, told as much of the problem as its signature names.
+    """A policy on `domain`, with those known facts about the problem that its signature names.
 
     Parameters
     ----------
     make
         A policy class, or anything called like one: a classmethod such as `PiGPUCB.paper`, a
         function, a `functools.partial`. The domain is its first argument. A signature with
-        `**keywords` is given all that is known. What a partial has fixed stays as it is.
+        `**keywords` gets everything that is known. Arguments fixed by a partial are not changed.
     domain
     assumptions, horizon, seed
-        What is known of the problem; None for what is not.
+        What is known of the problem; None if unknown.
     settings
-        Further arguments by name, and others in place of those above. Each must be one that the
-        signature has.
+        Further arguments by name, which override those above. The signature must name each.
     """
     parameters = _parameters(make)
     open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters)
@@ -52,7 +51,7 @@ def construct(
     if foreign:
         raise InvalidInput(
             f"{name_of(make)} has no setting {', '.join(foreign)}: it takes "
-            f"{', '.join(named) or 'a domain alone'}."
+            f"{', '.join(named) or 'only a domain'}."
         )
     fixed = make.keywords if isinstance(make, functools.partial) else {}
     problem = {"horizon": horizon, **assumptions.keywords(), "seed": seed}
@@ -68,7 +67,7 @@ def construct(
         flags = ["--" + name.replace("_", "-") for name in missing if name in problem]
         options = f" (on the command line, {', '.join(flags)})" if flags else ""
         raise InvalidInput(
-            f"{name_of(make)} needs {', '.join(missing)}, not known here: give "
+            f"{name_of(make)} needs {', '.join(missing)}, which is unknown here: give "
             f"{', '.join(f'{name}=...' for name in missing)}{options}, or fix it with "
             "functools.partial. Known: "
             f"{', '.join(['domain', *(name for name in problem if name in given)])}."
@@ -77,7 +76,7 @@ def construct(
 
 
 def name_of(make: Callable[..., Any]) -> str:
-    """What a policy class or factory is called, such as "PiGPUCB.paper"."""
+    """The name of a policy class or factory, such as "PiGPUCB.paper"."""
     if isinstance(make, functools.partial):
         return name_of(make.func)
     name = getattr(make, "__qualname__", None) or type(make).__qualname__
@@ -90,7 +89,7 @@ def name_of(make: Callable[..., Any]) -> str:
 def _parameters(make: Callable[..., Any]) -> list[inspect.Parameter]:
     """The parameters of `make` after the one that takes the domain."""
     if not callable(make):
-        raise InvalidInput(f"{make!r} is not a policy class: give a class or a function of one.")
+        raise InvalidInput(f"{make!r} is not a policy class: give a class or a function.")
     try:
         parameters = list(inspect.signature(make).parameters.values())
     except (TypeError, ValueError) as error:

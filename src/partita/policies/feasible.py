@@ -1,7 +1,7 @@
-"""Points of a `Mixed` domain: valid, allowed by its constraint, each once.
+"""Points of a `Mixed` domain: valid, allowed by its constraint, without duplicates.
 
-The constraint is the user's own function, called a point at a time: it is the dear part, and the
-last thing that is tried.
+The constraint is a user's function that is called for one point at a time. It is the expensive
+part, so it is checked last.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ class FeasiblePoints:
             feasible = unique(np.concatenate([feasible, kept]))
         if not len(feasible):
             raise InvalidInput(
-                f"feasible allows none of {FIRST_TRIES:,} points tried all over the space: check "
-                "its conditions, or give bounds that enclose the feasible part more closely"
+                f"feasible allows none of {FIRST_TRIES:,} random points of the space: check its "
+                "conditions, or give bounds closer to the feasible part"
             )
         self._remember(feasible)
         return feasible[:number]
 
     def anywhere(self, random: np.random.Generator) -> FloatArray:
-        """A feasible point (D,), any with the same chance."""
+        """A feasible point (D,), any with the same probability."""
         batch, tried = 1, 0
         while tried < FIRST_TRIES:
             rows = self._domain.spread(_rounded(random.random((batch, self._domain.dim))))
@@ -65,7 +65,7 @@ class FeasiblePoints:
                 return np.array(rows[allowed[0]])
             tried, batch = tried + batch, min(2 * batch, 1024)
         if not len(self._pool):
-            raise InvalidInput(f"feasible allows none of {tried:,} points tried: check it")
+            raise InvalidInput(f"feasible allows none of {tried:,} random points: check it")
         return np.array(self._pool[random.integers(len(self._pool))])
 
     def inside(
@@ -166,13 +166,13 @@ class FeasiblePoints:
 
 
 def between(points: FloatArray, lower: FloatArray, upper: FloatArray) -> npt.NDArray[np.bool_]:
-    """Which of the points (n, d) lie in a box; a face belongs to the box above it."""
+    """Which of the points (n, d) are in a box; a face belongs to the box above it."""
     below = np.where(upper >= 1.0, points <= upper, points < upper)
     return np.asarray(((points >= lower) & below).all(axis=1))
 
 
 def _rounded(rows: FloatArray) -> FloatArray:
-    """So that a point told again is the same site."""
+    """So that a point reported again is the same site."""
     steps = float(2**SNAP_BITS)
     return np.rint(rows * steps) / steps
 
@@ -185,6 +185,7 @@ def _inward(rows: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArra
 
 def unique(rows: FloatArray) -> FloatArray:
     """Each row once, in their order."""
-    seen = dict.fromkeys(row.tobytes() for row in rows)
     width = rows.shape[1]
+    size, whole = width * rows.itemsize, rows.tobytes()  # slices of bytes are quicker than rows
+    seen = dict.fromkeys([whole[i : i + size] for i in range(0, len(whole), size)])
     return np.frombuffer(b"".join(seen), dtype=np.float64).reshape(-1, width).copy()

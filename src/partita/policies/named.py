@@ -1,4 +1,4 @@
-"""Policies by what users write: "igp-ucb", "hoo[nu1=2,rho=0.5]" or "module:Class"."""
+"""Policies by name: "igp-ucb", "hoo[nu1=2,rho=0.5]" or "module:Class"."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class PolicySpec:
     Parameters
     ----------
     name : str
-        One that the registry knows, or "module:Class" for a policy of your own.
+        A name in the registry, or "module:Class" for a policy of your own.
     settings : pairs of a name and a value
         Further arguments of the policy, such as (("delta", 0.05),).
     """
@@ -29,17 +29,17 @@ class PolicySpec:
     settings: tuple[tuple[str, Setting], ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what could not be built."""
+        """Refuse a name that is not known."""
         self.method  # noqa: B018
 
     @property
     def method(self) -> Method:
-        """What the registry knows of it."""
+        """The entry of the registry."""
         return registry.get(self.name)
 
 
 def read_policy(text: str) -> PolicySpec:
-    """A policy by its name, with settings in brackets if need be: "hoo[nu1=2,rho=0.5]"."""
+    """A policy by its name, optionally with settings in brackets: "hoo[nu1=2,rho=0.5]"."""
     parts = re.fullmatch(r"([^\[\]]+)(?:\[(.*)\])?", text)
     if parts is None:
         raise InvalidInput(f"policy {text!r}: give a name, or name[setting=value,...].")

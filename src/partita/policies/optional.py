@@ -1,6 +1,6 @@
-"""What a policy may lack: one of the user's own needs ask, tell, cancel and recommend alone.
+"""Optional methods of policies: a user's own policy needs only ask, tell, cancel and recommend.
 
-Whoever plays a policy that it did not make asks here, so that each gap is filled in the same way.
+All other methods are called through these functions, which have a common fallback for each.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def is_policy(policy: Any) -> bool:
 
 
 def expect(policy: Any, x: FloatArray) -> None:
-    """Count a point (d,) that was chosen elsewhere as pending, if the policy can do that."""
+    """Mark a point (d,) that was chosen elsewhere as pending, if the policy supports that."""
     hear = getattr(policy, "expect", None)
     if hear is not None:
         hear(x)
@@ -45,12 +45,12 @@ def measure(policy: Any, x: FloatArray, values: Sequence[float]) -> None:
 
 
 def has_certificate(policy: Any) -> bool:
-    """Whether the policy can say how much better another point can be."""
+    """Whether the policy has a certificate."""
     return hasattr(policy, "certificate")
 
 
 def certificate(policy: Any) -> float:
-    """How much better than the recommended point any other can be; infinite if not known."""
+    """How much better than the recommended point any other can be; infinite if unknown."""
     bound = getattr(policy, "certificate", None)
     value = math.inf if bound is None else float(bound())
     return math.inf if math.isnan(value) else value
@@ -62,7 +62,7 @@ def has_posterior(policy: Any) -> bool:
 
 
 def predict(policy: Any, points: FloatArray) -> Prediction:
-    """The posterior at points (n, d); refused for a policy that has none."""
+    """The posterior at points (n, d); an error for a policy that has none."""
     if not has_posterior(policy):
         raise InvalidInput(
             f"{type(policy).__name__} has no posterior to predict from: use another policy"
@@ -76,15 +76,24 @@ def cells(policy: Any) -> tuple[Any, ...]:
 
 
 def guarantee(policy: Any) -> str:
-    """What stands behind the bounds: see `Policy.guarantee`."""
+    """The kind of guarantee of the bounds: see `Policy.guarantee`."""
     return str(getattr(policy, "guarantee", "none"))
 
 
-def state(policy: Any) -> State | None:
-    """What has happened to the policy, as plain data; None if it cannot say, or not go on from it.
+def noise_std(policy: Any) -> float:
+    """The standard deviation of values' noise that the policy was given or has learned, or 0."""
+    learned = getattr(policy, "settings", None)
+    noise = learned.get("noise_std") if isinstance(learned, dict) else None
+    if noise is None:
+        noise = getattr(policy, "sub_gaussian", 0.0)
+    return float(noise) if isinstance(noise, float | int) and math.isfinite(noise) else 0.0
 
-    A policy of the user's own has a state if it has `state()`, which returns a dict of plain data,
-    and `restore(state)`, which a new one goes on from.
+
+def state(policy: Any) -> State | None:
+    """The state of a policy as plain data; None if it cannot save or restore its state.
+
+    A user's own policy has a state if it has the methods `state()`, which returns a dict of plain
+    data, and `restore(state)`, which a new policy with the same settings can load.
     """
     save = getattr(policy, "state", None)
     if not callable(save) or not callable(getattr(policy, "restore", None)):

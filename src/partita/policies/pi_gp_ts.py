@@ -25,24 +25,24 @@ STREAM = 3
 
 
 class PiGPTS(UCBPolicy):
-    """Draws a function from the posterior of every cell and plays the highest point of them all.
+    """Thompson sampling: draws a function from the posterior of every cell and takes its maximum.
 
-    The posterior is that of the prior which the mixture width mixes over, GP(0, (L²/α)k), with
-    Gaussian noise of deviation L, or s for a value told with `std=s`. Bounds, `recommend` and
-    `certificate` are those of `PiGPUCB`: they hold however points are chosen. A regret bound is not
-    known for draws this narrow; Chowdhury & Gopalan 2017 prove one for a single cell and draws
-    widened by β ("GP-TS").
+    The prior is that of the mixture width, GP(0, (L²/α)k), with Gaussian noise of standard
+    deviation L, or s for a value with `std=s`. Bounds, `recommend` and `certificate` are those of
+    `PiGPUCB`, which hold however points are chosen. No regret bound is known for draws this narrow;
+    Chowdhury & Gopalan 2017 prove one for a single cell and draws widened by β ("GP-TS").
 
-    Deviates: only the cells that changed and `redraws` others, in turn, are drawn anew at a step,
-    so that a step costs the same however many cells there are; `redraws=None` draws all.
+    Deviates: at each ask, only the cells that changed and `redraws` others, in turn, are drawn
+    again, so that the cost does not grow with the number of cells; `redraws=None` draws all.
 
     Parameters are those of `PiGPUCB`, and:
 
     scale : float, optional
-        Factor of the posterior's deviation in a draw.
+        A factor on the posterior's standard deviation in a draw.
     redraws : int or None, optional
-        Cells drawn anew at each step besides those that changed. With 0 a cell whose draw was low
-        may never be played again; 1, 2 and 8 lose alike (docs/algorithms.md).
+        The number of cells drawn again at each ask, in addition to those that changed. With 0, a
+        cell whose draw was low may never be evaluated again; 1, 2 and 8 have about the same regret
+        (docs/algorithms.md).
     """
 
     guarantee = "proven"
@@ -78,7 +78,7 @@ class PiGPTS(UCBPolicy):
         most = max((len(cell.layout.sites) for cell in partition.leaves.values()), default=0)
         if most > DENSE_LIMIT:
             raise InvalidInput(
-                f"a cell of the first cover holds {most:,} arms, but draws are made for at most "
+                f"a cell of the first cover has {most:,} arms, but draws are limited to "
                 f"{DENSE_LIMIT:,}: give more initial_cells."
             )
         draws = PosteriorDraws(

@@ -23,55 +23,61 @@ from partita.partition.widths import MixtureWidth, PaperWidth, Width
 from .base import check_domain, check_kernel
 from .ucb import UCBPolicy
 
-#: Variances are known to about 1e−15, and the width divides them by alpha.
+#: Variances are accurate to about 1e−15, and the width divides them by alpha.
 SMALLEST_ALPHA = 1e-10
-#: Distinct points at which a cell splits even if its information gain is small (information split).
+#: With this many distinct points a cell splits even if its information gain is small (information
+#: split).
 POINT_LIMIT = 256
-#: Most arms a cell of the default first cover should hold, if that takes no more cells than this,
-#: which are also the most that are made at once.
+#: The largest number of arms per cell of the default first cover, unless that needs more than the
+#: second number of cells, which is also the most that are created at once.
 CELL_CANDIDATES = 1000
 MOST_FIRST_CELLS = 100_000
-#: Most dimensions of a box in which every part of a cell is made at once.
+#: The largest dimension of a box in which all parts of a cell are created at once.
 EXPLICIT_DIMS = 6
 
 
 class PiGPUCB(UCBPolicy):
-    """π-GP-UCB, by default with a tighter width and a later split than the paper's, both proven.
+    """π-GP-UCB: GP-UCB on a partition, with proven bounds.
+
+    By default the confidence width is tighter and cells split later than in the paper; both are
+    proven. `PiGPUCB.paper` is the paper's version.
 
     Parameters
     ----------
     domain : Grid, Arms or Box
     horizon : int
-        Evaluations planned. Playing on past it is allowed, with a `TheoryWarning`.
+        The planned number of evaluations. More are allowed, with a `TheoryWarning`.
     kernel : Matern
     norm_bound : float
         B, a bound on the norm of f in the kernel's space.
     noise : a noise model, such as Uniform(-1, 1), Gaussian(0.1) or SubGaussian(0.5)
     delta : float
-        Probability that any of the bounds fails.
+        The probability with which any of the bounds may fail.
     seed : int
-        Decides between equals; nothing else is random.
+        Breaks ties; nothing else is random.
     alpha : float, optional
-        Regulariser. Default: see `default_alpha`. The paper's width needs at least 1.
+        The regulariser. Default: see `default_alpha`. The paper's width needs at least 1.
     width : "mixture" or "paper"
     split : "information" or "count"
     initial_cells : int, optional
-        Cells a side of the first cover. Default: see `default_cells_per_side`.
+        The number of cells per side of the first cover. Default: see `default_cells_per_side`.
     tightening : bool, optional
         Successive tightening: a cell's bounds are never looser than the last ones of the cell it
-        was cut from, for as long as it lives. All these bounds hold together, so the smallest does.
-        Needs the mixture width, and makes every cell at once: up to six dimensions on a box.
+        was split from. All these bounds hold at the same time, so the smallest one does. It needs
+        the mixture width, and creates all parts of a cell at once, so a box may have at most six
+        dimensions.
     index_slack : bool, optional
-        On a box, choose by the bound on f over the whole cell (candidates and the slack between
-        them) instead of over its candidates. The regret theorem on a box needs it; without it the
-        promise is against the best candidate. `certificate` counts the slack either way.
+        On a box, use the bound on f over the whole cell (its candidates and the slack between them)
+        instead of over its candidates only. The regret theorem on a box needs it; without it,
+        regret is bounded relative to the best candidate. `certificate` always includes the slack.
 
-    Values of known noise
-    ---------------------
-    `tell(x, y, std=s)` says that the noise of this value is s-sub-Gaussian, instead of what `noise`
-    says of the others: more or less. It has the regulariser α(s/L)² then, and all bounds hold as
-    they do without, the paper's width included; docs/core.md has the proof. s must not depend on
-    the value's own noise. Exact values, s = 0, count as s = L/1000, or as what makes α(s/L)² 1e−10.
+    Notes
+    -----
+    `tell(x, y, std=s)` says that the noise of this value is s-sub-Gaussian, where s may be smaller
+    or larger than the constant L of `noise`. The value then has the regulariser α(s/L)², and all
+    bounds still hold, also with the paper's width; docs/core.md has the proof. s must not depend on
+    the value's own noise. An exact value, s = 0, is treated as s = L/1000, or larger if α(s/L)²
+    would be below 1e−10.
     """
 
     guarantee = "proven"
@@ -117,7 +123,7 @@ class PiGPUCB(UCBPolicy):
         self.alpha = check_alpha(alpha)
         if width == "paper" and self.alpha < 1:
             raise InvalidInput(
-                f"alpha={alpha}: the paper's width holds for alpha of at least 1 only. "
+                f"alpha={alpha}: the paper's width holds only for alpha of at least 1. "
                 'Give alpha=1 or more, or width="mixture".'
             )
         rule = split_rule(domain, self.kernel.nu, self.horizon, initial_cells, split)
@@ -128,7 +134,7 @@ class PiGPUCB(UCBPolicy):
         if self.kernel.nu <= 1:
             warn_theory(
                 f"nu={self.kernel.nu}: the regret bound of π-GP-UCB is proven for nu > 1. "
-                "The confidence bounds hold all the same."
+                "The confidence bounds hold nevertheless."
             )
         self._engine = Engine(
             make_partition(domain, self.kernel, self.alpha, self.seed, rule, explicit=tightening),
@@ -152,7 +158,7 @@ class PiGPUCB(UCBPolicy):
         seed: int = 0,
         alpha: float | None = None,
     ) -> PiGPUCB:
-        """The paper to the letter: its width with Ñ_t, its count split, about T^q first cells.
+        """The paper's algorithm: its width with Ñ_t, its count split, about T^q initial cells.
 
         `alpha` defaults to 1 + 2/T, as in the algorithm; the paper's experiments use 1.
         """
@@ -173,7 +179,7 @@ class PiGPUCB(UCBPolicy):
         )
 
 
-# -- what policies on a partition share -----------------------------------------------------------
+# -- shared by policies on a partition -------------------------------------------------------------
 
 
 def make_partition(
@@ -184,18 +190,17 @@ def make_partition(
     rule: SplitRule,
     explicit: bool = False,
 ) -> Partition:
-    """An empty partition with the first cover that the rule is for."""
+    """An empty partition with the first cover of the rule."""
     if explicit and isinstance(domain, Box) and domain.dim > EXPLICIT_DIMS:
         raise InvalidInput(
-            f"the box has {domain.dim} dimensions, but this policy makes all 2^d parts of a cell "
-            f"at once: it plays boxes of at most {EXPLICIT_DIMS}. PiGPUCB without tightening "
-            "plays them."
+            f"the box has {domain.dim} dimensions, but this policy creates all 2^d parts of a cell "
+            f"at once, so it supports at most {EXPLICIT_DIMS}. Use PiGPUCB without tightening."
         )
     cells = rule.per_side**domain.dim
     if explicit and isinstance(domain, Box) and cells > MOST_FIRST_CELLS:
         raise InvalidInput(
-            f"initial_cells={rule.per_side} are {cells:,} cells in {domain.dim} dimensions, but "
-            f"this policy makes every cell at once: give so few that there are at most "
+            f"initial_cells={rule.per_side} gives {cells:,} cells in {domain.dim} dimensions, but "
+            f"this policy creates all cells at once: give fewer, so that there are at most "
             f"{MOST_FIRST_CELLS:,}."
         )
     lattice = default_lattice(domain.dim) if isinstance(domain, Box) else None
@@ -211,7 +216,7 @@ def split_rule(
     initial_cells: object,
     split: str = "information",
 ) -> SplitRule:
-    """When cells split over a first cover of `initial_cells` a side, by default as many as suit."""
+    """The splitting rule for a first cover of `initial_cells` per side; None for the default."""
     per_side = check_cells(initial_cells)
     if per_side is None:
         per_side = default_cells_per_side(domain, horizon, nu)
@@ -221,16 +226,16 @@ def split_rule(
 
 
 def mixture_width(assumptions: Assumptions, alpha: float, rule: SplitRule) -> MixtureWidth:
-    """The mixture width over the first cover that the rule is for."""
+    """The mixture width for the first cover of the rule."""
     return MixtureWidth(*assumptions.constants, alpha, rule.dim, rule.per_side**rule.dim)
 
 
 def check_alpha(alpha: object) -> float:
-    """A regulariser that rounding leaves standing."""
+    """A regulariser, checked to be large enough for floating point."""
     number = as_positive("alpha", alpha)
     if number < SMALLEST_ALPHA:
         raise InvalidInput(
-            f"alpha={alpha}: below {SMALLEST_ALPHA:g} rounding would drown the posterior."
+            f"alpha={alpha}: give at least {SMALLEST_ALPHA:g}, because of rounding errors."
         )
     return number
 
@@ -241,29 +246,29 @@ def check_alpha(alpha: object) -> float:
 def default_alpha(assumptions: Assumptions, dim: int, horizon: int) -> float:
     """Regulariser of the mixture width: 20 d (L/B)², kept between 1e−4 and T/100 (or 1).
 
-    The lower end keeps fits stable, the upper lets T observations outweigh the prior.
+    The lower limit keeps fits stable, the upper one lets T observations outweigh the prior.
 
-    It makes the width √(B² + B²(γ + log(1/δ_A))/(10 d)), whatever the scale of f. On the paper's
-    functions (T = 10,000) the factor of (L/B)² that lost least was about 20, 40 and 80 for
-    d = 1, 2, 3, over noise from a thirtieth of the paper's to five times it (`docs/core.md`).
+    The width is then √(B² + B²(γ + log(1/δ_A))/(10 d)), whatever the scale of f. On the paper's
+    functions (T = 10,000) the factor of (L/B)² with the least regret was about 20, 40 and 80 for
+    d = 1, 2, 3, with noise from a thirtieth of the paper's to five times it (`docs/core.md`).
     """
     norm_bound, sub_gaussian, _ = assumptions.constants
     return min(max(1e-4, 20 * dim * (sub_gaussian / norm_bound) ** 2), max(1.0, horizon / 100))
 
 
 def default_gain_limit(horizon: int) -> float:
-    """Information gain at which a cell splits: 0.8 log T · log log T, 16 for T = 10,000.
+    """The information gain at which a cell splits: 0.8 log T · log log T, 16 for T = 10,000.
 
-    Between 8 and 30 the regret hardly depends on it; a later split costs more time a step.
+    Between 8 and 30 the regret hardly depends on it; a later split costs more time per evaluation.
     """
     steps = max(horizon, 16)
     return 0.8 * math.log(steps) * math.log(math.log(steps))
 
 
 def default_cells_per_side(domain: Grid | Arms | Box, horizon: int, nu: float) -> int:
-    """Cells a side of the first cover: 1 up to two dimensions, else 4, but at most about T^q cells.
+    """Cells per side of the first cover: 1 up to two dimensions, else 4, at most about T^q cells.
 
-    More on a finite domain where a cell would hold over a thousand arms.
+    There are more on a finite domain where a cell would have over a thousand arms.
     """
     per_side = 1 if domain.dim <= 2 else 4
     per_side = min(per_side, paper_cells_per_side(horizon, domain.dim, nu))
@@ -277,13 +282,13 @@ def default_cells_per_side(domain: Grid | Arms | Box, horizon: int, nu: float) -
 
 
 def _most_arms(domain: Grid | Arms, per_side: int) -> int:
-    """The most arms that a cell of the first cover holds, but for arms on shared faces."""
+    """The largest number of arms in a cell of the first cover, without those on shared faces."""
     cells = np.minimum(np.floor(domain.unit_points * per_side), per_side - 1)
     return int(np.unique(cells, axis=0, return_counts=True)[1].max())
 
 
 def check_cells(initial_cells: object) -> int | None:
-    """Cells a side of a first cover, or None for the default."""
+    """The number of cells per side of a first cover, or None for the default."""
     if initial_cells is None:
         return None
     if (
@@ -292,7 +297,7 @@ def check_cells(initial_cells: object) -> int | None:
         or initial_cells < 1
     ):
         raise InvalidInput(
-            f"initial_cells={initial_cells!r}: give the cells a side of the first cover, a whole "
+            f"initial_cells={initial_cells!r}: give the cells per side of the first cover, a whole "
             "number of at least 1."
         )
     return int(initial_cells)

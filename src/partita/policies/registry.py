@@ -1,7 +1,7 @@
-"""Every algorithm by name: what it is, what it assumes, what it costs, and how it is built.
+"""The registry of algorithms by name: what each is, assumes and costs, and how it is built.
 
-The command line, the experiments and docs/algorithms.md read this and nothing else. A policy of
-your own is named by where it is: "module:Class".
+The command line, the experiments and docs/algorithms.md use only this. Your own policy is named by
+its place: "module:Class".
 """
 
 from __future__ import annotations
@@ -28,30 +28,31 @@ class Method:
     Attributes
     ----------
     name
-        What the command line calls it.
+        Its name on the command line.
     title
-        What the literature calls it.
+        Its name in the literature.
     home
         Where it is: a module of `partita.policies`, and the class or classmethod in it.
     citation
         Who published it.
     assumes
-        What it must be told, or what must hold.
+        What must be known, or must hold.
     exponents
         Its regret bounds, by their names in `partita.theory`.
     step
-        What a step costs: N arms, m candidates or points kept, t the step, d dimensions.
+        The cost of one evaluation: N arms, m candidates or points kept, t evaluations so far, d
+        dimensions.
     domains
-        Of "grid", "arms" and "box", those it plays.
+        The domains it supports, among "grid", "arms" and "box".
     use
         When to use it.
     settings
-        What it is given in experiments besides what it is told of the problem.
+        Its settings in experiments, in addition to what is known of the problem.
     promises
-        What `partita.testing.Promises` it keeps besides the defaults.
+        The `partita.testing.Promises` that it keeps in addition to the defaults.
     sub_gaussian
-        Whether experiments tell it only the half-width of the noise as a sub-Gaussian constant, as
-        Janz et al. 2020 do, instead of its distribution.
+        Whether it gets only the half-width of the noise as a sub-Gaussian constant in experiments,
+        as in Janz et al. 2020, instead of the distribution.
     """
 
     name: str
@@ -352,12 +353,12 @@ def get(name: str) -> Method:
 
 
 def maker_of(name: str) -> Maker:
-    """What makes a policy: one of ours by its name, or the user's "module:Class"."""
+    """The class or function that makes a policy: built in, or the user's "module:Class"."""
     return METHODS[name].load() if name in METHODS else load(name)
 
 
 def load(path: str) -> Maker:
-    """The class or function at "module:Class", imported from the present folder if need be."""
+    """The class or function at "module:Class"; the module may be in the current folder."""
     module, _, attribute = path.partition(":")
     if not module or not attribute:
         raise InvalidInput(f"policy {path!r}: give module:Class, such as mypolicies:EpsilonGreedy.")
@@ -387,7 +388,7 @@ def load(path: str) -> Maker:
 
 
 def source_digest(name: str) -> str:
-    """Tells versions of a user's policy apart, by the file it is in; "" for our own."""
+    """A digest that identifies the version of a user's policy by its file; "" if built in."""
     if name in METHODS:
         return ""
     try:

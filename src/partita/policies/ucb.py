@@ -1,4 +1,4 @@
-"""What the policies that play the highest upper confidence bound share: all but their settings."""
+"""The base class of policies that choose the highest upper confidence bound."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from partita.partition.sites import BoxSites
 
 from .base import Policy
 
-#: The noise of a single value counts as at least this part of L: an exact value is s-sub-Gaussian
-#: for every s > 0, so the bounds hold.
+#: The noise of a single value is at least this fraction of L: an exact value is s-sub-Gaussian for
+#: every s > 0, so the bounds hold.
 LEAST_NOISE = 1e-3
-#: Its variance α(s/L)² is at least this, unless α is less: variances are known to about 1e−15.
+#: Its variance α(s/L)² is at least this, unless α is less: variances are accurate to about 1e−15.
 LEAST_VARIANCE = 1e-10
-#: The weight of a value so noisy that it tells nothing; less could underflow.
+#: The smallest weight of a value: such a value has no effect, and a smaller weight could underflow.
 LEAST_WEIGHT = 1e-200
 
 
 class UCBPolicy(Policy):
-    """A policy that is an `Engine` with settings; a concrete one builds its engine.
+    """A policy that consists of an `Engine` and settings; a concrete one builds its engine.
 
-    Bounds come from told data only, never from pending points. With pending points they hold if
-    whether and when a value arrives does not depend on its own noise; the regret theorems are for
-    one point at a time.
+    Bounds use observed values only, never pending points. With pending points they hold if whether
+    and when a value arrives does not depend on its own noise. The regret theorems are for one point
+    at a time.
 
-    Where `takes_std`, a value of known noise s has the regulariser α(s/L)² instead of α, and counts
-    in the information gain with that: the bounds hold as they do without (docs/core.md). They need
-    that s does not depend on the value's own noise, as a spread of few replicates would.
+    With `takes_std`, a value of known noise s has the regulariser α(s/L)² instead of α, also in the
+    information gain, and the bounds still hold (docs/core.md). For this, s must not depend on the
+    value's own noise; the standard deviation of a few replicates would.
     """
 
     assumptions: Assumptions
@@ -47,8 +47,8 @@ class UCBPolicy(Policy):
     def certificate(self) -> float:
         """A bound on f(x*) − f(recommended x), at all times, with probability ≥ 1 − delta.
 
-        That is, if `guarantee` is "proven"; else as far as that goes. Infinite, with a
-        `TheoryWarning`, where the bounds contradict each other: nothing is certain then.
+        This holds if `guarantee` is "proven"; else it is as reliable as the bounds. It is infinite,
+        with a `TheoryWarning`, if the bounds contradict each other.
         """
         t = self._told + 1
         gap = self._engine.ceiling(t) - self._engine.recommend(t).lower
@@ -68,32 +68,32 @@ class UCBPolicy(Policy):
 
     @property
     def cover(self) -> tuple[CellView, ...]:
-        """The cells of the present cover, in units of the unit cube.
+        """The cells of the present cover, in the unit cube.
 
-        Refused where they are more than a million, as they soon are in many dimensions.
+        An error if there are more than a million, which is soon the case in many dimensions.
         """
         return self._engine.cover(self._told + 1)
 
     @property
     def cells(self) -> int:
-        """How many cells the present cover has."""
+        """The number of cells of the present cover."""
         return self._engine.partition.cells
 
     @property
     def information_gain(self) -> float:
-        """The information gain of all cells of the present cover together."""
+        """The sum of the information gains of all cells of the present cover."""
         return math.fsum(c.posterior.gain for c in self._engine.partition.leaves.values())
 
     @property
     def cells_created(self) -> int:
-        """How many cells there have ever been, |∪A_t|."""
+        """The number of cells created so far, |∪A_t|."""
         return self._engine.partition.cells_created
 
     def _propose(self) -> tuple[int, FloatArray]:
         step = self._step()
         if self.horizon is not None and step > self.horizon:
             self._watch_horizon(
-                "the confidence bounds hold, but the regret bound was made for that"
+                "the confidence bounds hold, but the regret bound is for that horizon"
             )
         return self._engine.propose(step)
 
@@ -111,7 +111,7 @@ class UCBPolicy(Policy):
         self._engine.observe_many(sites, values, self._pending_plays(), self._step(), weights)
 
     def _weights(self, stds: FloatArray | np.float64) -> FloatArray:
-        """Weights (L/s)² of values of known noise s, kept where rounding leaves them standing."""
+        """Weights (L/s)² of values of known noise s, limited to a range safe from rounding."""
         constant = self.assumptions.sub_gaussian
         variance = max(LEAST_NOISE**2, min(1.0, LEAST_VARIANCE / self._engine.partition.alpha))
         ratio = constant / np.maximum(stds, constant * math.sqrt(variance))

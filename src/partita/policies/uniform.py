@@ -1,4 +1,4 @@
-"""Uniform sampling: the yardstick that regret is measured against."""
+"""Uniform sampling, the baseline for regret."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ STREAM = 2
 
 
 class UniformSampling(Policy):
-    """Plays every arm, or every point of a box, with the same probability, whatever it is told.
+    """Uniform sampling: all arms, or points of a box, are equally likely, whatever their values.
 
-    It models nothing: `recommend` is the point with the highest average value, with infinite
+    It has no model: `recommend` is the point with the highest average value, with infinite
     bounds.
     """
 
@@ -49,7 +49,7 @@ class UniformSampling(Policy):
             self._first = self._feasible.first(start, start.random((1, domain.dim)))[0]
 
     def recommend(self) -> Recommendation:
-        """The point with the highest average value; an arbitrary one before any was told."""
+        """The point with the highest average value; an arbitrary one if there are no values yet."""
         sites = self._sites
         played = np.flatnonzero(sites.count > 0)
         if not len(played):
@@ -72,7 +72,7 @@ class UniformSampling(Policy):
             assert isinstance(sites, BoxSites)
             site = sites.register(self._feasible.anywhere(self._random))
         elif isinstance(sites, BoxSites):
-            steps = float(2**SNAP_BITS)  # so that a point told again is the same site
+            steps = float(2**SNAP_BITS)  # rounded, so that a repeated point is the same site
             site = sites.register(np.rint(self._random.random(self.domain.dim) * steps) / steps)
         else:
             site = int(self._random.integers(self._size))

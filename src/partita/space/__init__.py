@@ -1,4 +1,4 @@
-"""Named parameters and bounds, and the unit cube that policies play in."""
+"""Search spaces: named parameters and bounds, mapped to the unit cube that policies use."""
 
 from .choices import Categorical
 from .parameters import Float, Integer, Stepped

@@ -1,6 +1,6 @@
-"""Choices as a parameter of a search space: any objects ↔ coordinates in [0, 1].
+"""Categorical parameters of a search space: any objects ↔ coordinates in [0, 1].
 
-Notation and methods are those of `parameters`.
+The notation and the methods are those of `parameters`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from partita.errors import InvalidInput
 
 Generator = np.random.Generator
 
-#: Each choice is a coordinate: in more of them nothing would be learned.
+#: The largest number of choices. Each is a coordinate, and with more nothing could be learned.
 MOST_CHOICES = 64
 
 
@@ -30,10 +30,10 @@ class Categorical:
     choices: tuple[Any, ...]
 
     def __post_init__(self) -> None:
-        """Refuse no choices, or one given twice."""
+        """Refuse an empty list, too many choices, and duplicates."""
         object.__setattr__(self, "choices", tuple(self.choices))
         if not self.choices:
-            raise InvalidInput("a list of no choices: give at least one")
+            raise InvalidInput("the list of choices is empty: give at least one")
         if len(self.choices) > MOST_CHOICES:
             raise InvalidInput(
                 f"{len(self.choices):,} choices: give at most {MOST_CHOICES}, since each is a "
@@ -52,11 +52,11 @@ class Categorical:
 
     @property
     def width(self) -> int:
-        """The number of coordinates: none for one choice, one for two, else one each."""
+        """The number of coordinates: 0 for one choice, 1 for two, else one per choice."""
         return len(self.choices) if len(self.choices) > 2 else len(self.choices) - 1
 
     def decode(self, coordinates: list[float]) -> Any:
-        """The choice nearest to coordinates, the object itself."""
+        """The choice (the object itself) nearest to the given coordinates."""
         if len(coordinates) < 2:
             return self.choices[1 if coordinates and coordinates[0] > 0.5 else 0]
         return self.choices[coordinates.index(max(coordinates))]
@@ -66,8 +66,8 @@ class Categorical:
         return [float(x) for x in self.grid()[self.number(value, name)]]
 
     def number(self, value: Any, name: str) -> int:
-        """The place of a choice among the choices."""
-        # True, 1 and 1.0 are equal, so the same kind comes first.
+        """The index of a choice."""
+        # True, 1 and 1.0 are equal, so choices of the same type are compared first.
         for alike in (operator.is_, _alike, _equal):
             for i, choice in enumerate(self.choices):
                 if alike(choice, value):
@@ -75,7 +75,7 @@ class Categorical:
         raise InvalidInput(f"{name}={value!r}: give one of {_some(self.choices)}")
 
     def snap(self, rows: FloatArray) -> FloatArray:
-        """Rows at the nearest choices."""
+        """Move each row to its nearest choice."""
         if rows.shape[1] < 2:
             return (rows > 0.5).astype(np.float64)
         snapped = np.zeros_like(rows)
@@ -85,7 +85,7 @@ class Categorical:
     spread = snap
 
     def stir(self, random: Generator, rows: FloatArray, scale: FloatArray) -> FloatArray:
-        """Rows at another choice each, any with the same chance."""
+        """Move each row to another choice, all with the same probability."""
         if self.width == 1:
             return 1.0 - rows
         away = random.integers(1, self.size, size=len(rows))
@@ -98,11 +98,11 @@ class Categorical:
         return np.arange(float(self.size))[:, None][:, : self.width]
 
     def spec(self) -> Any:
-        """What `specs` reads as this parameter, as JSON has it."""
+        """The specification of this parameter, as JSON data that `specs` reads."""
         return {"choices": list(self.choices)}
 
     def describe(self) -> str:
-        """The choices for a reader."""
+        """A description of the choices for users."""
         if tuple(map(repr, self.choices)) == ("False", "True"):
             return "True or False"
         return f"one of {_some(self.choices)}"
@@ -117,7 +117,7 @@ class Categorical:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Whether two objects are the same, or equal and of one type."""
+    """Whether two objects are identical, or equal and of the same type."""
     return one is other or (type(one) is type(other) and _equal(one, other))
 
 
@@ -125,7 +125,7 @@ def _equal(one: Any, other: Any) -> bool:
     """Whether two objects are equal, whatever their comparison does."""
     try:
         return bool(np.all(one == other))
-    except Exception:  # a user's objects may compare as they like
+    except Exception:  # comparing users' objects may raise anything
         return False
 
 

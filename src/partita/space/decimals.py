@@ -1,4 +1,4 @@
-"""Numbers as users write them: in decimals, whole, and as bounds of a range."""
+"""Numbers as users write them: decimals, integers, and bounds of a range."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 from partita._checks import as_number
 from partita.errors import InvalidInput
 
-#: Rounding that is forgiven in a value, as a part of the range; and in a range, of a step.
+#: The rounding error allowed in a value, relative to the range, and in a range, relative to a step.
 TOLERANCE = 1e-9
-#: Powers of ten that floats have exactly.
+#: Powers of ten that floats represent exactly.
 TENS = [float(10**n) for n in range(23)]
 
 
@@ -23,9 +23,9 @@ def decimal_span(low: float, high: float) -> Decimal:
 
 
 def steps_between(low: float, high: float, step: float) -> int:
-    """The number of steps that fit between two bounds, in decimals; 0 unless the step is above 0.
+    """The number of steps that fit between two bounds, in decimals; 0 if the step is not positive.
 
-    Rounding of 1e−9 of a step is forgiven, so that bounds may be results of floating-point
+    A rounding error of 1e−9 steps is allowed, since bounds may be results of floating-point
     arithmetic.
     """
     if not 0.0 < step < math.inf:
@@ -36,34 +36,34 @@ def steps_between(low: float, high: float, step: float) -> int:
 def rounded(value: float, digits: int) -> float:
     """The decimal number nearest to a value, with `digits` after the point.
 
-    `round`, but several times quicker where powers of ten are exact, as long as there are no more
-    than 15 digits in all.
+    The same as `round` for numbers of at most 15 digits, but several times faster where powers of
+    ten are exact.
     """
     if 0 <= digits < len(TENS):
         return round(value * TENS[digits]) / TENS[digits]
     try:
         return round(value, digits)
-    except OverflowError:  # rounded up beyond the largest number there is
+    except OverflowError:  # rounded up beyond the largest float
         return value
 
 
 def plain(value: Any) -> Any:
-    """The value itself, or the number in an array of one number."""
+    """The value itself, or the only number in an array."""
     return value.item() if isinstance(value, np.ndarray | np.generic) and value.size == 1 else value
 
 
 def check_range(parameter: object, low: float, high: float) -> None:
-    """Refuse bounds that are not finite, or reversed, or too far apart."""
+    """Refuse bounds that are not finite, reversed, or too far apart."""
     if not (math.isfinite(low) and math.isfinite(high)):
         raise InvalidInput(f"{parameter!r}: give finite numbers as bounds")
     if low > high:
-        raise InvalidInput(f"{parameter!r}: the bounds are reversed. Exchange them")
+        raise InvalidInput(f"{parameter!r}: the bounds are reversed. Swap them")
     if not math.isfinite(high - low):
         raise InvalidInput(f"{parameter!r}: the range overflows. Give bounds closer together")
 
 
 def check_log(parameter: object, low: float) -> None:
-    """Refuse the lower bound of a logarithmic range unless it is above 0."""
+    """Refuse a logarithmic range whose lower bound is not positive."""
     if low <= 0:
         raise InvalidInput(
             f"{parameter!r}: a logarithmic range must begin above 0. Give a positive lower bound, "

@@ -1,8 +1,8 @@
-"""Numbers as parameters of a search space: their values ↔ coordinates in [0, 1].
+"""Numeric parameters of a search space: their values ↔ coordinates in [0, 1].
 
-Notation: a parameter has w coordinates (`width`), k points are rows (k, w). `snap` moves rows to
-the nearest valid ones; `spread` sends uniform rows to valid ones, each value with the same chance;
-`stir` moves valid rows by about `scale` (k, w), and by one value at least.
+Notation: a parameter has w coordinates (`width`), and k points are rows (k, w). `snap` moves rows
+to the nearest valid ones; `spread` maps uniform rows to valid ones, each value with the same
+probability; `stir` moves valid rows by about `scale` (k, w), at least to the next value.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from .decimals import (
 
 Generator = np.random.Generator
 
-#: Whole numbers up to this are exact as floats.
+#: Integers up to this are exact as floats.
 MOST_VALUES = 2**53
-#: Values are rounded to decimals this fine, as a part of the largest, so that those a user gives
-#: come back as they were: twice what the arithmetic of a linear range, or of a logarithm, loses.
+#: Values are rounded to this relative precision, so that a value that is encoded and decoded comes
+#: back unchanged. It is twice the rounding error of a linear range, and of a logarithmic one.
 FINENESS = 2.0**-48
-#: A range has at least this many floating-point numbers in it.
+#: A range must contain at least this many floating-point numbers.
 LEAST_FLOATS = 2.0**24
 
 
 @dataclass(frozen=True)
 class Float:
-    """A real number from `low` to `high`, evenly in its value or, if `log`, in its logarithm."""
+    """A real number from `low` to `high`, on a linear scale or, if `log`, on a log scale."""
 
     low: float
     high: float
@@ -53,7 +53,7 @@ class Float:
     size = None
 
     def __post_init__(self) -> None:
-        """Refuse bounds that enclose nothing."""
+        """Refuse bounds that do not form a range."""
         low, high = as_number(self.low), as_number(self.high)
         object.__setattr__(self, "low", low + 0.0)
         object.__setattr__(self, "high", high + 0.0)
@@ -67,14 +67,14 @@ class Float:
             check_log(self, low)
         if high - low < LEAST_FLOATS * math.ulp(max(-low, high)):
             raise InvalidInput(
-                f"{self!r}: the bounds are so close that floating point hardly resolves what lies "
-                "between. Give bounds relative to their centre, and add it back in the function"
+                f"{self!r}: the bounds are too close together for floating point. Give bounds "
+                "relative to their centre, and add the centre in the function"
             )
 
     def decode(self, coordinates: list[float]) -> float:
-        """The value at a coordinate: exactly `low` at 0 and `high` at 1, decimals between.
+        """The value at a coordinate: exactly `low` at 0 and `high` at 1, rounded in between.
 
-        Encoded, it comes back as it is.
+        `encode` followed by `decode` gives the same value again.
         """
         u = coordinates[0]
         if u <= 0.0:
@@ -95,14 +95,14 @@ class Float:
 
     @cached_property
     def _digits(self) -> int:
-        """The digits that the arithmetic keeps: significant ones if `log`, else after the point."""
+        """The digits to round to: significant ones if `log`, else those after the point."""
         largest = max(abs(self.low), abs(self.high))
         if self.log:
             largest = max(*map(abs, self._logs), 1.0)
         return math.floor(-math.log10(FINENESS) - math.log10(largest))
 
     def encode(self, value: Any, name: str) -> list[float]:
-        """The coordinate of a value; rounding of 1e−9 beyond a bound is forgiven."""
+        """The coordinate of a value; it may exceed a bound by a rounding error of 1e−9."""
         number = as_number(plain(value))
         u = math.nan
         if math.isfinite(number) and not (self.log and number <= 0.0):
@@ -120,13 +120,13 @@ class Float:
         return (number - self.low) / (self.high - self.low)
 
     def snap(self, rows: FloatArray) -> FloatArray:
-        """The nearest rows of [0, 1]."""
+        """Move each row to the nearest one in [0, 1]."""
         return np.clip(rows, 0.0, 1.0)
 
     spread = snap
 
     def stir(self, random: Generator, rows: FloatArray, scale: FloatArray) -> FloatArray:
-        """Rows moved at random."""
+        """Move rows at random."""
         return rows + scale * random.standard_normal(rows.shape)
 
     def grid(self) -> FloatArray:
@@ -134,19 +134,19 @@ class Float:
         raise AssertionError("a float has no list of values")
 
     def spec(self) -> Any:
-        """What `specs` reads as this parameter, as JSON has it."""
+        """The specification of this parameter, as JSON data that `specs` reads."""
         return [self.low, self.high, *(["log"] if self.log else [])]
 
     def describe(self) -> str:
-        """The range for a reader."""
+        """A description of the range for users."""
         return f"{self.low:g} to {self.high:g}" + ", log" * self.log
 
 
 @dataclass(frozen=True)
 class Integer:
-    """A whole number from `low` to `high`, in steps of `step`, or evenly in its logarithm.
+    """An integer from `low` to `high` in steps of `step`, or, if `log`, on a log scale.
 
-    The last value is the largest that the steps reach.
+    The last value is the largest one that the steps reach.
     """
 
     low: int
@@ -155,11 +155,11 @@ class Integer:
     step: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse bounds that enclose nothing."""
+        """Refuse bounds that do not form a range."""
         numbers = [as_whole(self, value) for value in (self.low, self.high, self.step)]
         low, high, step = numbers
         if low > high:
-            raise InvalidInput(f"{self!r}: the bounds are reversed. Exchange them")
+            raise InvalidInput(f"{self!r}: the bounds are reversed. Swap them")
         if step < 1:
             raise InvalidInput(f"{self!r}: give a step of at least 1")
         if self.log:
@@ -167,7 +167,7 @@ class Integer:
             if step != 1:
                 raise InvalidInput(f"{self!r}: give a step or log, not both")
         if max(-low, high) > MOST_VALUES:
-            raise InvalidInput(f"{self!r}: give bounds of at most 2**53 in size")
+            raise InvalidInput(f"{self!r}: give bounds of at most 2**53 in magnitude")
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", low + (high - low) // step * step)
         object.__setattr__(self, "step", step)
@@ -179,7 +179,7 @@ class Integer:
 
     @property
     def width(self) -> int:
-        """One coordinate, none for a single value."""
+        """The number of coordinates: 1, or 0 for a single value."""
         return 1 if self.high > self.low else 0
 
     def decode(self, coordinates: list[float]) -> int:
@@ -205,7 +205,7 @@ class Integer:
         return [(int(number) - self.low) // self.step / (self.size - 1)]
 
     def snap(self, rows: FloatArray) -> FloatArray:
-        """Rows at the nearest values."""
+        """Move each row to its nearest value."""
         if not self.width:
             return rows
         if self.log:
@@ -213,7 +213,7 @@ class Integer:
         return _nearest_step(rows, self.size)
 
     def spread(self, rows: FloatArray) -> FloatArray:
-        """Uniform rows at values, each with the same chance, or evenly in their logarithms."""
+        """Map uniform rows to values, all with the same probability, or evenly on a log scale."""
         if not self.width:
             return rows
         if self.log:
@@ -223,7 +223,7 @@ class Integer:
         return _even_step(rows, self.size)
 
     def stir(self, random: Generator, rows: FloatArray, scale: FloatArray) -> FloatArray:
-        """Rows moved at random, by one value at least."""
+        """Move rows at random, at least to the next value."""
         if not self.log:
             return _stirred(random, rows, scale, self.size)
         values = self._log_values(rows)
@@ -237,14 +237,14 @@ class Integer:
         return np.clip((np.log(values) - low) / (high - low), 0.0, 1.0)
 
     def _log_value(self, u: float) -> int:
-        """The value whose coordinate is nearest to u: `_log_values` of one number, but quicker."""
+        """The value whose coordinate is nearest to u: `_log_values` for one number, but faster."""
         low, span = math.log(self.low), math.log(self.high) - math.log(self.low)
         below = min(max(math.floor(math.exp(low + u * span)), self.low), self.high)
         above = min(below + 1, self.high)
         return above if math.log(above) + math.log(below) < 2 * (low + u * span) else below
 
     def _log_values(self, rows: FloatArray) -> FloatArray:
-        """Values whose coordinates are nearest."""
+        """The values whose coordinates are nearest to the rows."""
         low, high = math.log(self.low), math.log(self.high)
         rows = np.clip(rows, 0.0, 1.0)
         below = np.clip(np.floor(np.exp(low + rows * (high - low))), self.low, self.high)
@@ -261,12 +261,12 @@ class Integer:
         return np.arange(self.size)[:, None] / (self.size - 1)
 
     def spec(self) -> Any:
-        """What `specs` reads as this parameter, as JSON has it."""
+        """The specification of this parameter, as JSON data that `specs` reads."""
         words = ["int"] + ["log"] * self.log
         return [self.low, self.high, *([self.step] if self.step > 1 else []), *words]
 
     def describe(self) -> str:
-        """The range for a reader."""
+        """A description of the range for users."""
         by = f" by {self.step}" if self.step > 1 else ""
         return f"{self.low} to {self.high}{by}, int" + ", log" * self.log
 
@@ -275,8 +275,8 @@ class Integer:
 class Stepped:
     """A number from `low` in steps of `step`, up to `high` at most.
 
-    Values are computed in decimals, so that 0.1 in steps of 0.1 comes to 0.3; none lies above
-    `high` as it was written.
+    Values are computed in decimal arithmetic, so 0.1 in steps of 0.1 gives exactly 0.3, and no
+    value exceeds `high` as it was written.
     """
 
     low: float
@@ -286,11 +286,11 @@ class Stepped:
     width = 1
 
     def __post_init__(self) -> None:
-        """Refuse bounds and steps that make no list of values."""
+        """Refuse bounds and steps that do not give a list of values."""
         low, high, step = as_number(self.low), as_number(self.high), as_number(self.step)
         check_range(self, low, high)
         if step > 0.0 and (high - low) / step >= MOST_VALUES:
-            raise InvalidInput(f"{self!r}: give a longer step, or none")
+            raise InvalidInput(f"{self!r}: the step is too small. Give a larger one, or none")
         if steps_between(low, high, step) < 1:
             most = float(decimal_span(low, high))
             raise InvalidInput(f"{self!r}: give a positive step of at most the range, {most:g}")
@@ -318,7 +318,7 @@ class Stepped:
         return self._value(round(min(max(coordinates[0], 0.0), 1.0) * (self.size - 1)))
 
     def encode(self, value: Any, name: str) -> list[float]:
-        """The coordinate of a value; rounding of 1e−9 of the range is forgiven."""
+        """The coordinate of a value; a rounding error of 1e−9 of the range is allowed."""
         number = as_number(plain(value))
         length = self.high - self.low
         if self.low - TOLERANCE * length <= number <= self.high + TOLERANCE * length:
@@ -331,15 +331,15 @@ class Stepped:
         )
 
     def snap(self, rows: FloatArray) -> FloatArray:
-        """Rows at the nearest values."""
+        """Move each row to its nearest value."""
         return _nearest_step(rows, self.size)
 
     def spread(self, rows: FloatArray) -> FloatArray:
-        """Uniform rows at values, each with the same chance."""
+        """Map uniform rows to values, all with the same probability."""
         return _even_step(rows, self.size)
 
     def stir(self, random: Generator, rows: FloatArray, scale: FloatArray) -> FloatArray:
-        """Rows moved at random, by one value at least."""
+        """Move rows at random, at least to the next value."""
         return _stirred(random, rows, scale, self.size)
 
     def grid(self) -> FloatArray:
@@ -347,11 +347,11 @@ class Stepped:
         return np.arange(self.size)[:, None] / (self.size - 1)
 
     def spec(self) -> Any:
-        """What `specs` reads as this parameter, as JSON has it."""
+        """The specification of this parameter, as JSON data that `specs` reads."""
         return [self.low, self.high, self.step]
 
     def describe(self) -> str:
-        """The range for a reader."""
+        """A description of the range for users."""
         return f"{self.low:g} to {self.high:g} by {self.step:g}"
 
 

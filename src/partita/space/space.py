@@ -1,7 +1,7 @@
 """Search spaces: named parameters or plain bounds ↔ points of the unit cube, and constraints.
 
-Notation: D coordinates of the unit cube, k points as rows (k, D). Policies see the unit cube alone,
-but for arms that it cannot tell apart: see `Space.played`.
+Notation: D coordinates of the unit cube, k points as rows (k, D). Policies work in the unit cube.
+The exception is a set of arms that coincide there: see `Space.played`.
 """
 
 from __future__ import annotations
@@ -22,38 +22,44 @@ from partita.errors import InvalidInput
 from partita.model.domains import Arms, Grid
 
 from .choices import Categorical
+from .conditions import Condition, Conditions, Parameter
 from .parameters import Float
-from .specs import Parameter, Parts, as_parts
+from .specs import Parts, as_parts
 
-#: What a function is given: keywords, or an array.
+#: The arguments of a function: keywords, or an array.
 Params = dict[str, Any] | FloatArray
 
 
 @final
 class Space:
-    """What may vary, and how it maps to the unit cube. A space never changes.
+    """A search space, and its mapping to the unit cube. A space is immutable.
 
     Parameters
     ----------
     spec, feasible
-        What a user writes for a space, and where the function may be evaluated: see `as_space`.
+        The specification of the space, and a function that says where it may be evaluated: see
+        `as_space`.
 
     Attributes
     ----------
     names
-        Names of the parameters, or None if the function is given an array.
+        Names of the parameters, or None if the function takes an array.
     parameters
-        One `Float`, `Integer`, `Stepped` or `Categorical` a name or coordinate of the array.
+        A `Float`, `Integer`, `Stepped` or `Categorical` for each name or array entry.
+    conditions
+        When each parameter is active, if some depend on others, else None. Then several may have
+        one name, of which one at most is active.
     arms
-        The finite domain that the space was made from, if it was.
+        The finite domain that the space was made from, or None.
     dim
-        D, coordinates of the unit cube.
+        D, the number of coordinates of the unit cube.
     constraint
         The user's `feasible`, or None.
     """
 
     names: tuple[str, ...] | None
     parameters: tuple[Parameter, ...]
+    conditions: Conditions | None
     arms: Grid | Arms | None
     dim: int
     constraint: Callable[..., Any] | None
@@ -63,59 +69,67 @@ class Space:
             self._set(as_parts(spec), feasible)
             return
         if feasible is not None and spec.constraint not in (None, feasible):
-            raise InvalidInput("the space has a constraint already: give feasible once")
+            raise InvalidInput("the space already has a constraint: give feasible only once")
         self._set(spec._parts, spec.constraint if feasible is None else feasible)
 
     def _set(self, parts: Parts, constraint: Callable[..., Any] | None) -> None:
         if constraint is not None and not callable(constraint):
             raise InvalidInput(
-                f"feasible={constraint!r}: give a function that is called as the one to optimise "
-                "is, and returns True or False"
+                f"feasible={constraint!r}: give a function that takes the same arguments as the "
+                "one to optimise, and returns True or False"
             )
         self._parts, self.constraint = parts, constraint
-        self.names, self.parameters, self.arms = parts
+        self.names, self.parameters, self.arms, conditions = parts
+        self.conditions = None
+        if conditions and self.names is not None:
+            self.conditions = Conditions(self.names, self.parameters, conditions)
         ends = np.cumsum([0, *(p.width for p in self.parameters)]).tolist()
         self._slices = list(zip(self.parameters, ends[:-1], ends[1:], strict=True))
         self.dim = ends[-1] if self.arms is None else self.arms.dim
         if self.dim == 0:
             raise InvalidInput(
-                "the space is empty, nothing in it varies: give at least one parameter with two "
-                "values or more"
+                "nothing varies in this space: give at least one parameter with two values or more"
             )
 
     @property
     def named(self) -> bool:
-        """Whether the function is given keywords, not an array."""
+        """Whether the function takes keywords, not an array."""
         return self.names is not None
 
     @property
     def continuous(self) -> bool:
-        """Whether every point of the unit cube is valid, constraints aside."""
+        """Whether every point of the unit cube is valid, ignoring the constraint."""
         return self.arms is None and all(p.size is None or p.size == 1 for p in self.parameters)
 
     @property
     def size(self) -> int | None:
-        """The number of points, constraints aside; None if not finite."""
+        """The number of points, ignoring the constraint; None if it is infinite."""
         if self.arms is not None:
             return self.arms.size
+        if self.conditions is not None:
+            return self.conditions.size
         sizes = [parameter.size for parameter in self.parameters]
         return None if None in sizes else math.prod(sizes)  # type: ignore[arg-type]
 
     @cached_property
     def mark(self) -> int:
-        """A number that differs between spaces of other names, ranges or numbers of choices.
+        """A number that identifies the names, the ranges and the numbers of choices.
 
-        The same in every process: choices themselves may be objects that have no such number.
+        It is the same in every process. The choices themselves do not enter, since they may be
+        objects without a stable hash.
         """
         if self.arms is not None:
             return zlib.crc32(np.ascontiguousarray(self.arms.points).data)
         ranges = [p.size if isinstance(p, Categorical) else p.spec() for p in self.parameters]
-        return zlib.crc32(repr((self.names, ranges)).encode())
+        conditional = (self._parts.conditions,) if self.conditions is not None else ()
+        return zlib.crc32(repr((self.names, ranges, *conditional)).encode())
 
     # -- points --------------------------------------------------------------------------------
 
     def decode(self, unit: FloatArray) -> Any:
-        """What the function is given at a point (D,) of the unit cube: a dict, or an array."""
+        """The parameters at a point (D,) of the unit cube: a dict of active ones, or an array."""
+        if self.conditions is not None:
+            return self.conditions.decode(unit)
         if self.names is None:
             if self.arms is not None:
                 return np.array(self.arms.points[self._numbers(unit[None, :])[0]])
@@ -128,14 +142,16 @@ class Space:
         }
 
     def encode(self, params: Any) -> FloatArray:
-        """The point (D,) of the unit cube at given parameters, a dict or an array."""
+        """The point (D,) of the unit cube for the given parameters, a dict or an array."""
         if self.names is None:
             return self._encode_array(params)
         if not isinstance(params, Mapping):
             raise InvalidInput(
-                f"{params!r}: give a value for each parameter by name, a dict with "
-                f"{', '.join(self.names)}"
+                f"{params!r}: give a dict with a value for each of "
+                f"{', '.join(dict.fromkeys(self.names))}"
             )
+        if self.conditions is not None:
+            return self.conditions.encode(params)
         wrong = [repr(name) for name in params if name not in self.names]
         missing = [name for name in self.names if name not in params]
         if wrong or missing:
@@ -164,11 +180,11 @@ class Space:
         return np.array(row) + 0.0
 
     def snap(self, units: FloatArray) -> FloatArray:
-        """The nearest valid points to rows (k, D), constraints aside."""
+        """The nearest valid points to rows (k, D), ignoring the constraint."""
         return self._moved(units, "snap")
 
     def spread(self, units: FloatArray) -> FloatArray:
-        """Valid points for uniform rows (k, D), each value with the same chance."""
+        """Map uniform rows (k, D) to valid points, all values with the same probability."""
         return self._moved(units, "spread")
 
     def _moved(self, units: FloatArray, how: str) -> FloatArray:
@@ -178,13 +194,18 @@ class Space:
         for parameter, start, end in self._slices:
             if end > start:
                 moved[:, start:end] = getattr(parameter, how)(units[:, start:end])
+        if self.conditions is not None:
+            moved = self.conditions.settled(moved)
         return moved + 0.0
 
     def stir(self, random: np.random.Generator, units: FloatArray, scale: FloatArray) -> FloatArray:
-        """Points (k, D) near valid ones, to be snapped: some parameters of each are moved.
+        """Points (k, D) near valid ones, to be snapped: some parameters of each are changed.
 
-        They move by about `scale` (k, D), choices to another choice; at least one parameter moves.
+        Numbers move by about `scale` (k, D), choices to another choice. At least one parameter of
+        each point changes.
         """
+        if self.conditions is not None:
+            return self.conditions.stir(random, units, scale)
         varying = [entry for entry in self._slices if entry[2] > entry[1]]
         k, n = len(units), len(varying)
         moved = random.random((k, n)) < np.maximum(1 / n, random.random(k))[:, None]
@@ -200,9 +221,9 @@ class Space:
 
     @cached_property
     def played(self) -> Grid | Arms:
-        """The arms as policies are given them: in the unit cube.
+        """The arms in the unit cube, as policies get them.
 
-        Arms that floating point cannot tell apart there keep their own coordinates and their box.
+        If two arms coincide there in floating point, all keep their own coordinates and box.
         """
         assert self.arms is not None
         units = self.arms.unit_points
@@ -211,7 +232,7 @@ class Space:
         return Arms(units)
 
     def _numbers(self, units: FloatArray) -> IntArray:
-        """The numbers of the arms at rows (k, D), or nearest to them, (k,)."""
+        """The indices (k,) of the arms at rows (k, D), or nearest to them."""
         arms = self.played
         if isinstance(arms, Grid):
             steps = np.rint(np.clip(units, 0.0, 1.0) * (arms.n - 1))
@@ -229,9 +250,11 @@ class Space:
         return cKDTree(self.played.unit_points)
 
     def grid(self) -> FloatArray:
-        """All points of a finite space, (size, D), constraints aside."""
+        """All points of a finite space, (size, D), ignoring the constraint."""
         if self.arms is not None:
             return np.array(self.played.points)
+        if self.conditions is not None:
+            return self.conditions.grid()
         sides = [parameter.grid() for parameter in self.parameters]
         which = np.indices([len(side) for side in sides]).reshape(len(sides), -1)
         return np.concatenate([s[i] for s, i in zip(sides, which, strict=True)], axis=1)
@@ -253,7 +276,7 @@ class Space:
         except Exception as error:
             raise InvalidInput(
                 f"feasible failed at {params!r} ({type(error).__name__}: {message_of(error)}). It "
-                f"is called {_called(self.names)}, and must return True or False"
+                f"is called {self._called}, and must return True or False"
             ) from error
         if isinstance(answer, np.ndarray | np.generic) and answer.size == 1:
             answer = answer.item()
@@ -267,22 +290,38 @@ class Space:
     # -- as a value ----------------------------------------------------------------------------
 
     def describe(self) -> str:
-        """The space for a reader, a line a parameter."""
+        """A description for users, one line per parameter."""
         if self.arms is not None:
             lines = [repr(self.arms)]
         else:
             names = self.names or [f"x[{i}]" for i in range(len(self.parameters))]
             wide = max(map(len, names))
             pairs = zip(names, self.parameters, strict=True)
-            lines = [f"{name:<{wide}}  {parameter.describe()}" for name, parameter in pairs]
+            lines = [
+                f"{name:<{wide}}  {parameter.describe()}{self._when(i)}"
+                for i, (name, parameter) in enumerate(pairs)
+            ]
         if self.constraint is not None:
-            lines.append(f"where {_name(self.constraint)} allows it")
+            lines.append(f"where {_name(self.constraint)} returns True")
         return "\n".join(lines)
 
-    def to_json(self) -> str:
-        """The space as text that `Space.from_json` reads; the constraint is left out.
+    def _when(self, i: int) -> str:
+        """When a parameter is active, to stand after its range; nothing if always."""
+        when = "" if self.conditions is None else self.conditions.when(i)
+        return f" ({when})" if when else ""
 
-        Choices must be numbers, words, True, False or None.
+    @property
+    def _called(self) -> str:
+        """How functions are called."""
+        if self.names is None:
+            return "with an array"
+        those = "those active of " if self.conditions is not None else ""
+        return f"with keywords {those}{', '.join(dict.fromkeys(self.names))}"
+
+    def to_json(self) -> str:
+        """The space as JSON text for `Space.from_json`, without the constraint.
+
+        Choices must be numbers, strings, True, False or None.
         """
         from .storage import write
 
@@ -310,13 +349,16 @@ class Space:
             inside = repr([(p.low, p.high) for p in self.parameters if isinstance(p, Float)])
         else:
             pairs = zip(self.names, self.parameters, strict=True)
-            inside = ", ".join(f"{name}: {parameter.describe()}" for name, parameter in pairs)
+            inside = ", ".join(
+                f"{name}: {parameter.describe()}{self._when(i)}"
+                for i, (name, parameter) in enumerate(pairs)
+            )
             inside = f"{{{inside}}}"
         where = "" if self.constraint is None else f", feasible={_name(self.constraint)}"
         return f"Space({inside}{where})"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Space:
-        return self  # it never changes
+        return self  # a space is immutable
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.constraint is not None:
@@ -325,9 +367,10 @@ class Space:
             except Exception as error:
                 raise InvalidInput(
                     f"feasible={_name(self.constraint)} cannot be pickled ({error}): define it at "
-                    "the top of a module, not as a lambda or inside a function"
+                    "the top level of a module, not as a lambda or a nested function"
                 ) from error
-        return space_of, (self.names, self.parameters, self.constraint, self.arms)
+        names, parameters, arms, conditions = self._parts
+        return space_of, (names, parameters, self.constraint, arms, conditions)
 
 
 def space_of(
@@ -335,32 +378,34 @@ def space_of(
     parameters: tuple[Parameter, ...],
     constraint: Callable[..., Any] | None = None,
     arms: Grid | Arms | None = None,
+    conditions: tuple[tuple[Condition, ...], ...] = (),
 ) -> Space:
-    """The space of parameters that have been read, or of arms."""
+    """A space made of parameters, or of arms."""
     space = object.__new__(Space)
-    space._set(Parts(names, parameters, arms), constraint)
+    space._set(Parts(names, parameters, arms, conditions), constraint)
     return space
 
 
 def as_space(spec: Any, feasible: Callable[..., Any] | None = None) -> Space:
-    """The space that a user writes as `spec`.
+    """Make a search space from its specification.
 
     Parameters
     ----------
     spec
-        One of: a list of (low, high) pairs, or `scipy.optimize.Bounds`: the function is given an
-        array. A dict of names: the function is given keywords; each value is `(low, high)`,
-        `(low, high, "log")`, `(low, high, "int")`, `(low, high, "int", "log")`,
-        `(low, high, step)`, `(low, high, step, "int")`, a `range`, a *list* of choices, or `bool`.
-        A Box, Grid or Arms; or a Space.
+        One of:
+
+        - a list of (low, high) pairs, or `scipy.optimize.Bounds`: the function takes an array;
+        - a dict of names: the function takes keywords. Each value is `(low, high)`,
+          `(low, high, "log")`, `(low, high, "int")`, `(low, high, "int", "log")`,
+          `(low, high, step)`, `(low, high, step, "int")`, a `range`, a *list* of choices, `bool`,
+          or a dict of branches. A branch is a dict of the parameters that exist with that choice
+          alone: `{"svm": {"C": (0.1, 10)}, "forest": {}}`;
+        - a `Box`, `Grid` or `Arms`;
+        - a `Space`.
     feasible
-        Called as the function is; True where it may be evaluated.
+        Takes the same arguments as the function, and returns True where it may be evaluated.
     """
     return spec if isinstance(spec, Space) and feasible is None else Space(spec, feasible)
-
-
-def _called(names: tuple[str, ...] | None) -> str:
-    return "with an array" if names is None else f"with keywords {', '.join(names)}"
 
 
 def _name(function: Callable[..., Any]) -> str:

@@ -1,11 +1,11 @@
-"""Read what a user writes for a space or a parameter: bounds, tuples, lists, ranges, bool."""
+"""Read the specification of a space or a parameter: bounds, tuples, lists, ranges, bool."""
 
 from __future__ import annotations
 
 import logging
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,13 +14,13 @@ from partita._text import HIDDEN
 from partita.errors import InvalidInput
 from partita.model.domains import Arms, Box, Grid
 
+from .branches import Flat, read_nodes
 from .choices import Categorical
+from .conditions import Condition, Parameter
 from .decimals import plain
 from .parameters import Float, Integer, Stepped
 
-Parameter: TypeAlias = Float | Integer | Stepped | Categorical
-
-#: Characters that the name of a parameter has at most.
+#: The largest number of characters in the name of a parameter.
 LONGEST_NAME = 200
 
 _log = logging.getLogger(__name__)
@@ -29,15 +29,17 @@ _WORDS = {"log": {"log"}, "int": {"int"}, "log-int": {"log", "int"}, "int-log": 
 
 
 class Parts(NamedTuple):
-    """What a space is made of: see the attributes of `Space`."""
+    """The parts of a space: see the attributes of `Space`."""
 
     names: tuple[str, ...] | None
     parameters: tuple[Parameter, ...]
     arms: Grid | Arms | None = None
+    #: When each parameter is active: see `Conditions`; none at all if all always are.
+    conditions: tuple[tuple[Condition, ...], ...] = ()
 
 
 def as_parts(spec: Any) -> Parts:
-    """The parts of the space that a user writes as `spec`: see `as_space`."""
+    """The parts of the space specified by `spec`: see `as_space`."""
     if isinstance(spec, Grid | Arms):
         return Parts(None, (), spec)
     if isinstance(spec, Box):
@@ -50,15 +52,15 @@ def as_parts(spec: Any) -> Parts:
 def _from_mapping(spec: Mapping[Any, Any]) -> Parts:
     if not spec:
         raise InvalidInput("the space is empty: give at least one parameter, {name: (low, high)}")
-    for name in spec:
-        _check_name(name)
-    return Parts(tuple(spec), tuple(as_parameter(value, name) for name, value in spec.items()))
+    flat = Flat(read_nodes(spec, as_parameter, _check_name))
+    conditions = flat.conditions if any(flat.conditions) else ()
+    return Parts(flat.names, flat.parameters, conditions=conditions)
 
 
 def _check_name(name: object) -> None:
-    """Refuse what cannot name a parameter, on paper and on a terminal."""
+    """Refuse names that are not strings, too long, or unsafe to print on a terminal."""
     if not isinstance(name, str) or not name:
-        raise InvalidInput(f"parameter {name!r}: names are words, as keywords of the function")
+        raise InvalidInput(f"parameter {name!r}: names must be strings, keywords of the function")
     if len(name) > LONGEST_NAME:
         raise InvalidInput(
             f"parameter {name[:20]!r}…: the name has {len(name):,} characters. Give one of at most "
@@ -66,8 +68,8 @@ def _check_name(name: object) -> None:
         )
     if HIDDEN.search(name):
         raise InvalidInput(
-            f"parameter {name!r}: names cannot have control characters, line breaks or others that "
-            "steer a terminal. Leave them out"
+            f"parameter {name!r}: names cannot have control characters, line breaks or other "
+            "characters that control a terminal. Leave them out"
         )
 
 
@@ -81,21 +83,20 @@ def _from_pairs(spec: Any) -> Parts:
     if not pairs or any(len(pair) != 2 for pair in pairs):
         raise InvalidInput(
             f"{spec!r} is not a valid space: give a list of pairs [(low, high), ...], or a dict of "
-            'named parameters such as {"x": (0, 1), "n": (1, 9, "int"), "kind": ["a", "b"]} for '
-            "other kinds"
+            'named parameters such as {"x": (0, 1), "n": (1, 9, "int"), "kind": ["a", "b"]}'
         )
     for i, pair in enumerate(pairs):
         low, high = map(as_number, pair)
-        if low == high:  # a list of one choice, the advice for named parameters, is none here
+        if low == high:  # a list of one choice, the advice for named parameters, is invalid here
             raise InvalidInput(
-                f"parameter 'x[{i}]': the bounds are equal, {pair!r}. Leave it out, and put it "
-                "back in the function"
+                f"parameter 'x[{i}]': the bounds are equal, {pair!r}. Leave it out, and insert its "
+                "value in the function"
             )
     return Parts(None, tuple(as_parameter(pair, f"x[{i}]") for i, pair in enumerate(pairs)))
 
 
 def as_parameter(spec: Any, name: str) -> Parameter:
-    """The parameter that a user writes as `spec`; `name` is for messages."""
+    """The parameter specified by `spec`; `name` is for messages."""
     try:
         if isinstance(spec, Float | Integer | Stepped | Categorical):
             return spec
@@ -110,8 +111,9 @@ def as_parameter(spec: Any, name: str) -> Parameter:
     except InvalidInput as error:
         raise InvalidInput(f"parameter {name!r}: {error}") from None
     raise InvalidInput(
-        f'parameter {name!r}: {spec!r} is not a valid range. Give (low, high), with "log", "int" '
-        "or a step if need be, a list of choices, or bool; a list of one choice holds it fixed"
+        f"parameter {name!r}: {spec!r} is not a valid range. Give (low, high), optionally with "
+        '"log", "int" or a step, a list of choices, a dict of branches, or bool; a list of one '
+        "choice keeps it fixed"
     )
 
 
@@ -123,30 +125,40 @@ def _from_range(spec: range) -> Integer:
 
 
 def _from_list(spec: list[Any], name: str) -> Categorical:
+    if any(isinstance(part, Mapping) for part in spec):
+        raise InvalidInput(
+            f"{spec!r:.200} is a list of dicts. For branches with parameters of their own give a "
+            'dict of them, such as {"svm": {"C": (0.1, 10)}, "forest": {}}. For choices that are '
+            "dicts themselves, name each, and look them up in the function"
+        )
     parts = [plain(part) for part in spec]
     numbers = [part for part in parts if not math.isnan(as_number(part))]
     words = [part for part in spec if isinstance(part, str) and part in _WORDS]
     if len(numbers) >= 2 and words and len(numbers) + len(words) == len(spec):
         raise InvalidInput(
-            f"{spec!r} is a list, of choices: give a range as a tuple, {tuple(spec)!r}"
+            f"{spec!r} is a list, which means choices: give a range as a tuple, {tuple(spec)!r}"
         )
-    if len(numbers) == len(spec) == 2 and any(isinstance(part, float) for part in parts):
+    if len(numbers) == len(spec) == 2 and not any(isinstance(part, bool) for part in parts):
+        whole = all(isinstance(part, int) for part in parts)
         _log.warning(
-            "parameter %r: %r is a list, of two choices; for all values between them give %r",
+            "parameter %r: %r is a list, which means two choices; for a range give the tuple %r%s",
             name,
             parts,
-            tuple(parts),
+            (min(parts), max(parts)),
+            ', with "int" as a third if they are whole numbers' if whole else "",
         )
     return Categorical(tuple(spec))
 
 
 def _from_tuple(spec: tuple[Any, ...]) -> Parameter:
     if spec and all(isinstance(part, str) for part in spec):
-        raise InvalidInput(f"{spec!r} is a tuple of words: give choices as a list, {list(spec)!r}")
+        raise InvalidInput(
+            f"{spec!r} is a tuple of strings: give choices as a list, {list(spec)!r}"
+        )
     if len(spec) < 2 or any(math.isnan(as_number(plain(part))) for part in spec[:2]):
         raise InvalidInput(
-            f'{spec!r}: give (low, high), two numbers, and "log", "int" or a step after them '
-            "if need be; choices are a list"
+            f'{spec!r}: give two numbers (low, high), optionally followed by "log", "int" or a '
+            "step; give choices as a list"
         )
     low, high = plain(spec[0]), plain(spec[1])
     words: set[str] = set()
@@ -159,7 +171,7 @@ def _from_tuple(spec: tuple[Any, ...]) -> Parameter:
         else:
             raise InvalidInput(
                 f'{spec!r}: {part!r} is not understood. After the bounds come "log", "int" or '
-                "one step; choices are a list"
+                "one step; give choices as a list"
             )
     if "int" in words:
         return Integer(low, high, "log" in words, 1 if step is None else step)
@@ -171,5 +183,5 @@ def _from_tuple(spec: tuple[Any, ...]) -> Parameter:
         return Stepped(low, high, step)
     except InvalidInput as error:
         raise InvalidInput(
-            f"{error}. Three numbers are (low, high, step); choices are a list, {list(spec)!r}"
+            f"{error}. Three numbers mean (low, high, step); give choices as a list, {list(spec)!r}"
         ) from None

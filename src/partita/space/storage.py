@@ -1,4 +1,4 @@
-"""Spaces as JSON, so that a saved study knows what it was about."""
+"""Spaces as JSON, for saved studies."""
 
 from __future__ import annotations
 
@@ -9,28 +9,33 @@ from typing import Any
 from partita.errors import InvalidInput
 from partita.model.domains import Arms, Grid
 
+from .branches import mapping_of, tree_of
+from .conditions import Condition
 from .space import Space, as_space
 
-#: The number of the form, one more whenever it changes; a newer one is refused.
-FORMAT = 1
+#: The version of the format, raised by one with every change. Newer versions are refused. The
+#: second has branches. It is written only if there are any, so that an older Partita reads others.
+FORMAT, FLAT = 2, 1
 
 
 def write(space: Space) -> str:
-    """The text of a space; its constraint is left out."""
+    """A space as JSON text, without its constraint."""
     try:
-        text = json.dumps({"format": FORMAT, **_content(space)})
+        form = FLAT if space.conditions is None else FORMAT
+        text = json.dumps({"format": form, **_content(space)})
+        same = read(text, space.constraint) == space
     except (TypeError, ValueError) as error:
         raise _not_json(space, str(error)) from error
-    if read(text, space.constraint) != space:
-        raise _not_json(space, "it would be read as another space")
+    if not same:
+        raise _not_json(space, "it would be read back as another space")
     return text
 
 
 def read(text: str, feasible: Callable[..., Any] | None = None) -> Space:
-    """The space that `write` wrote, with a constraint if there was one."""
+    """The space that `write` wrote, with the given constraint."""
     try:
         content = json.loads(text)
-        if content["format"] == FORMAT:
+        if content["format"] in (FLAT, FORMAT):
             return _space(content, feasible)
     except InvalidInput:
         raise
@@ -42,10 +47,10 @@ def read(text: str, feasible: Callable[..., Any] | None = None) -> Space:
         OverflowError,
         RecursionError,
     ) as error:
-        raise InvalidInput(f"{text!r:.200} is not a space: give what to_json wrote") from error
+        raise InvalidInput(f"{text!r:.200} is not a space: give text from to_json") from error
     raise InvalidInput(
-        f"this space was written in form {content['format']!r}, but this Partita reads form "
-        f"{FORMAT}: upgrade it"
+        f"this space was written in format {content['format']!r}, but this Partita reads formats "
+        f"{FLAT} to {FORMAT}: upgrade Partita"
     )
 
 
@@ -55,10 +60,11 @@ def _content(space: Space) -> dict[str, Any]:
         return {"grid": [arms.n, arms.dim]}
     if arms is not None:
         return {"arms": [arms.points.tolist(), arms.lower.tolist(), arms.upper.tolist()]}
-    specs = [parameter.spec() for parameter in space.parameters]
     if space.names is None:
-        return {"bounds": specs}
-    return {"parameters": list(zip(space.names, specs, strict=True))}
+        return {"bounds": [parameter.spec() for parameter in space.parameters]}
+    always: tuple[tuple[Condition, ...], ...] = ((),) * len(space.names)
+    when = always if space.conditions is None else space.conditions.each
+    return {"parameters": tree_of(space.names, space.parameters, when)}
 
 
 def _space(content: dict[str, Any], feasible: Callable[..., Any] | None) -> Space:
@@ -68,16 +74,11 @@ def _space(content: dict[str, Any], feasible: Callable[..., Any] | None) -> Spac
         return as_space(Arms(*content["arms"]), feasible)
     if "bounds" in content:
         return as_space([tuple(pair) for pair in content["bounds"]], feasible)
-    return as_space({name: _spec(spec) for name, spec in content["parameters"]}, feasible)
-
-
-def _spec(spec: Any) -> Any:
-    """What a user would write for a parameter: choices are kept apart from ranges."""
-    return spec["choices"] if isinstance(spec, dict) else tuple(spec)
+    return as_space(mapping_of(content["parameters"]), feasible)
 
 
 def _not_json(space: Space, why: str) -> InvalidInput:
     return InvalidInput(
-        f"{space!r} cannot be written as JSON ({why}): use numbers, words, True, False and None as "
-        "choices"
+        f"{space!r} cannot be written as JSON ({why}): use numbers, strings, True, False "
+        "or None as choices"
     )

@@ -1,4 +1,4 @@
-"""Durable studies: ask and tell through a file that survives whatever happens to the program."""
+"""Durable studies: ask and tell through a file that survives a crash of the program."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What is wrong with a study's file, and what can be saved of it. The file itself is not changed.
+"""Find faults in the file of a study, and what can be saved. The file itself is not changed.
 
-Each row of the log is checked by itself, against the digest that the row before it has. So rows
-behind a damaged one can still be told to be sound.
+Each row of the log is checked against the digest of the row before it. So rows after a damaged one
+can still be recognised as intact.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from .failures import Unreadable
 from .settings import Settings
 from .state import State
 
-#: Lines that a report has about rows, and about pages, at most.
+#: The largest number of lines about rows, and about pages, in a report.
 MOST_LINES = 20
 
 
 class Line(NamedTuple):
-    """A row of the log: its number, the event if it is sound, or else why it is not."""
+    """A row of the log: its number, and its event if it is intact, or else what is wrong."""
 
     seq: int
     event: Event | None
@@ -48,7 +48,7 @@ class Line(NamedTuple):
 
 @dataclass
 class Report:
-    """What a look at a file found.
+    """What a check of a file found.
 
     Attributes
     ----------
@@ -56,15 +56,15 @@ class Report:
     format
         The number of its format.
     faults
-        What is wrong, a sentence each; empty if all is well.
+        What is wrong, one sentence each; empty if nothing is.
     notes
-        What is worth knowing, but no fault.
+        Other information.
     lines
         The rows of the log.
     meta
         The table `meta`, if it can be read.
     settings
-        What the study is about, if that is known.
+        The settings of the study, if they can be read.
     """
 
     path: Path
@@ -77,7 +77,7 @@ class Report:
 
     @property
     def events(self) -> list[Event]:
-        """The sound rows of the log."""
+        """The intact rows of the log."""
         return [line.event for line in self.lines if line.event is not None]
 
 
@@ -86,13 +86,14 @@ def check(
     feasible: Callable[..., Any] | None = None,
     policy: str | Callable[..., Any] | None = None,
 ) -> Report:
-    """What is wrong with the file of a study; it is only read.
+    """Check the file of a study without changing it, and report what is wrong.
 
     Parameters
     ----------
     path
     feasible, policy
-        What the file cannot hold, if the study has it: without, its log is not replayed.
+        The study's constraint and own policy, if it has them: files cannot store these. Without
+        them the log is not replayed.
     """
     report = Report(place.as_path(path))
     if not report.path.is_file():
@@ -100,7 +101,7 @@ def check(
     alone = place.lacks_log(report.path)
     if alone:
         log = place.log_of(report.path).name
-        report.faults.append(f"its write-ahead log, {log}, is missing: what stood in it is lost")
+        report.faults.append(f"its write-ahead log, {log}, is missing: what was in it is lost")
     try:
         db = place.connect(report.path, "ro&immutable=1" if alone else "ro")
     except Unreadable as error:
@@ -128,8 +129,8 @@ def _check_file(db: sqlite3.Connection, report: Report) -> None:
         return
     if report.format < formats.FORMAT:
         report.notes.append(
-            f"it is in format {report.format}, whose rows have no checksums; it is brought to "
-            f"format {formats.FORMAT} when it is opened"
+            f"it is in format {report.format}, whose rows have no checksums; it will be converted "
+            f"to format {formats.FORMAT} when it is opened"
         )
     for (text,) in db.execute(f"PRAGMA integrity_check({MOST_LINES})"):
         if text != "ok":
@@ -173,7 +174,7 @@ def _check_snapshot(db: sqlite3.Connection, report: Report) -> None:
 
 
 def _read_log(db: sqlite3.Connection, report: Report) -> None:
-    """Read the log row by row, and note which are sound."""
+    """Read the log row by row, and record which rows are intact."""
     chained = report.format == formats.FORMAT
     before: bytes | None = ORIGIN
     expected, digest = 1, ORIGIN
@@ -192,11 +193,13 @@ def _read_log(db: sqlite3.Connection, report: Report) -> None:
     head = report.meta.get("head", "").removesuffix(MORE).removesuffix(WHOLE) + WHOLE
     if chained and head != head_of(expected - 1, digest):
         last = head.partition(" ")[0]
-        report.faults.append(f"the log ends at event {expected - 1}, but should at {last!r:.25}")
+        report.faults.append(
+            f"the log ends at event {expected - 1}, but should end at {last!r:.25}"
+        )
 
 
 def _line(seq: int, row: Any, before: bytes | None, chained: bool) -> tuple[Line, bytes | None]:
-    """A row, checked against the digest before it; and its own digest, if that is known."""
+    """A row, checked against the digest of the row before it, and its own digest if known."""
     if isinstance(row, str):
         return Line(seq, None, row), None
     try:
@@ -219,7 +222,7 @@ def _digest(row: Any) -> bytes | None:
 
 
 def _rows(db: sqlite3.Connection, report: Report) -> Iterator[tuple[int, Any]]:
-    """The rows of the log by their numbers; for one that cannot be read, SQLite's words."""
+    """The rows of the log with their numbers; SQLite's message for one that cannot be read."""
     columns = [name for name in Event._fields if report.format >= _since(name)]
     query = f"SELECT {', '.join(columns)} FROM events NOT INDEXED WHERE seq "
     after = 0
@@ -233,7 +236,7 @@ def _rows(db: sqlite3.Connection, report: Report) -> Iterator[tuple[int, Any]]:
             words = f"{error!s:.100}"
         following = _next_readable(db, query, after)
         if following is None:
-            report.faults.append(f"the log cannot be read behind event {after}: {words}")
+            report.faults.append(f"the log cannot be read after event {after}: {words}")
             return
         for seq in range(after + 1, following):
             yield seq, words
@@ -241,7 +244,7 @@ def _rows(db: sqlite3.Connection, report: Report) -> Iterator[tuple[int, Any]]:
 
 
 def _next_readable(db: sqlite3.Connection, query: str, after: int) -> int | None:
-    """The next row behind a damaged place that can be read by its number."""
+    """The number of the next readable row after a damaged place, or None."""
     for seq in range(after + 1, after + 10_000):
         with contextlib.suppress(*Unreadable):
             if seq > after + 1 and db.execute(f"{query} = ?", (seq,)).fetchone() is not None:
@@ -254,7 +257,7 @@ def _since(column: str) -> int:
 
 
 def _say(report: Report, fault: str) -> None:
-    """Note a fault of a row, unless there are many already."""
+    """Add a fault of a row to the report, unless there are many already."""
     rows = sum(" of the log: " in line for line in report.faults)
     if rows < MOST_LINES:
         report.faults.append(fault)
@@ -268,19 +271,20 @@ def _replay(
     feasible: Callable[..., Any] | None,
     policy: str | Callable[..., Any] | None,
 ) -> None:
-    """Replay the log, and note where that ends if it does."""
+    """Replay the log, and record where the replay fails, if it does."""
     if settings.missing(feasible, policy) is not None:
-        report.notes.append("its log was not replayed: it has a constraint or policy of your own")
+        report.notes.append("its log was not replayed: it needs your own constraint or policy")
         return
     event = None
     try:
         state = State(settings.build(feasible, policy))
         for event in report.events:
             state.replay(event)
+        state.flush()
     except PartitaError as error:
         where = "" if event is None else f"event {event.seq} of the log: "
         report.faults.append(f"{where}{error}")
-        if event is not None:  # what cannot be replayed is not saved either
+        if event is not None:  # an event that cannot be replayed is not saved either
             report.lines[:] = [
                 Line(line.seq, None, str(error)) if line.seq == event.seq else line
                 for line in report.lines

@@ -1,4 +1,4 @@
-"""The lines of a study's log, and the checksum that chains each to all before it."""
+"""The events of a study's log, and the checksum that chains each to all before it."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ from partita.errors import InvalidInput
 
 
 class Kind(StrEnum):
-    """What happened to a trial, by the word that is stored."""
+    """The kinds of events of a trial, each with the word that is stored."""
 
     #: The policy chose it.
     ASK = "ask"
-    #: It was begun at a point chosen otherwise.
+    #: It was begun at a point that the user chose.
     EXPECT = "expect"
     #: It has a value.
     TELL = "tell"
-    #: It was given up.
+    #: It ended early; its reports are in the data.
+    PRUNE = "prune"
+    #: It was cancelled.
     CANCEL = "cancel"
-    #: It was given up since it had been pending for too long.
+    #: It was cancelled because it had been pending for too long.
     EXPIRE = "expire"
-    #: A value known from elsewhere became a trial.
+    #: A value known from elsewhere was added as a trial.
     ADD = "add"
     #: Another run evaluates it, or keeps it pending.
     ADOPT = "adopt"
@@ -34,40 +36,49 @@ class Kind(StrEnum):
 
 #: Events that begin a trial, and that end one.
 BEGINNINGS = (Kind.ASK, Kind.EXPECT, Kind.ADD)
-ENDINGS = (Kind.TELL, Kind.ADD, Kind.CANCEL, Kind.EXPIRE)
+ENDINGS = (Kind.TELL, Kind.ADD, Kind.PRUNE, Kind.CANCEL, Kind.EXPIRE)
+#: What the data of an event may have: what the trial reported, the value that was expected of it
+#: and the noise of that, the number of adds from this one on that were made together, values of
+#: constrained quantities by name, and whether the evaluation failed.
+FIELDS = {
+    Kind.TELL: ("reports", "values"),
+    Kind.PRUNE: ("reports", "expected"),
+    Kind.ADD: ("batch", "values"),
+    Kind.CANCEL: ("failed",),
+}
 
 
 class Broken(InvalidInput):
-    """A line of a log that is not what was written. The message says which."""
+    """An event of a log is damaged. The message says which."""
 
 
 class Event(NamedTuple):
-    """A line of the log.
+    """An event of the log.
 
     Attributes
     ----------
     seq
-        From 1 on, without gaps.
+        Counted from 1, without gaps.
     kind
-        A `Kind`; of a file that was tampered with, any word.
+        A `Kind`; in a file that was tampered with, any string.
     trial
         Number of the trial.
     time
         Seconds since 1970.
     value
-        Of a tell or add.
+        The value of a tell or add.
     params
-        Of an event that begins a trial, as JSON, for other readers of the file.
+        For an event that begins a trial: its parameters as JSON, for other readers of the file.
     point
-        Of an event that begins a trial: the point of the unit cube, little-endian doubles.
+        For an event that begins a trial: the point of the unit cube, as little-endian doubles.
     owner
-        Of an ask, expect or adopt: the run that evaluates the trial, if one does.
+        For an ask, expect or adopt: the run that evaluates the trial, if there is one.
     std
-        Of a tell or add: the standard deviation of the value's noise, if it is known.
+        For a tell or add: the standard deviation of the value's noise, if it is known.
     data
         What else is known of the trial, a JSON object: see `as_data`. None if there is nothing.
     digest
-        The checksum of the line and of all lines before it: see `digest_of`.
+        The checksum of this event and of all events before it: see `digest_of`.
     """
 
     seq: int
@@ -91,13 +102,13 @@ INSERT = f"INSERT INTO events VALUES ({', '.join('?' * len(Event._fields))})"
 #: Types that each column of a row may have.
 Types = Sequence[tuple[type, ...]]
 
-#: The tables besides the log: how they are read, and the types of their columns.
+#: The other tables: the query that reads each, and the types of its columns.
 OWNERS: tuple[str, Types] = ("SELECT id, name FROM owners ORDER BY id", ((int,), (str,)))
 PROGRESS: tuple[str, Types] = (
     "SELECT told, time, mean, lower, upper, certificate FROM progress ORDER BY told",
     ((int,), (float,), *[(float, type(None))] * 4),
 )
-#: What the columns hold, in their order; NULL only where there is a None.
+#: The types of the columns, in their order; NULL is allowed only where there is a None.
 _TYPES: Types = (
     (int,),
     (str,),
@@ -113,12 +124,12 @@ _TYPES: Types = (
 )
 #: Seconds since 1970 of the years 1 and 9999, beyond which there is no date.
 FIRST_TIME, LAST_TIME = -62_135_596_800.0, 253_402_300_799.0
-#: No kind is as long, and no JSON of parameters or data is.
+#: No valid kind is this long, and no valid JSON of parameters or data.
 LONGEST_KIND, LONGEST_JSON = 20, 20_000_000
 
 
 def checked(row: Sequence[Any]) -> Event:
-    """A row of the table as an event; refused if a column holds what it cannot.
+    """A row of the table as an event; refused if a column has a wrong type or value.
 
     A row of an older format has fewer columns.
     """
@@ -141,7 +152,7 @@ def _bad(row: Sequence[Any], why: str) -> Broken:
 
 
 def typed(rows: Iterable[Any], types: Types) -> Iterator[Any]:
-    """Rows of any table, refused unless their columns are of some types and the first rises.
+    """Check that the columns of rows have the given types and that the first column increases.
 
     Each is checked before the next is read: a damaged table may have no end.
     """
@@ -149,14 +160,14 @@ def typed(rows: Iterable[Any], types: Types) -> Iterator[Any]:
     for row in rows:
         for value, allowed in zip(row, types, strict=True):
             if type(value) not in allowed:
-                raise Broken(f"there is {value!r:.40} where it cannot be")
+                raise Broken(f"there is an unexpected value, {value!r:.40}")
         if last is not None and not row[0] > last:
             raise Broken("rows of a table are out of order")
         last = row[0]
         yield row
 
 
-#: Stands before the first line of a log.
+#: The digest before the first event of a log.
 ORIGIN = bytes(16)
 #: seq, trial, time, value, owner, std; lengths of kind, params, point and data.
 _NUMBERS = struct.Struct("<qqddqdqqqq")
@@ -191,7 +202,7 @@ def _bytes_of(text: str | None) -> bytes | None:
 def as_data(fields: Mapping[str, Any]) -> str | None:
     """The column `data` for named JSON values; None if all of them are None.
 
-    A field that is None is left out, so that what has no use for one writes nothing.
+    Fields that are None are left out, so that features that are not used write nothing.
     """
     there = {name: value for name, value in fields.items() if value is not None}
     return json.dumps(there, allow_nan=False, separators=(",", ":")) if there else None
@@ -226,12 +237,12 @@ WHOLE, MORE = " whole", " more"
 
 
 def head_of(seq: int, digest: bytes) -> str:
-    """The row `head` of `meta` when an event is the last: its number, its digest, and `WHOLE`."""
+    """The row `head` of `meta` after the last event: its number, its digest, and `WHOLE`."""
     return f"{seq} {digest.hex()}{WHOLE}"
 
 
 def chained(events: Iterable[Event], after: int, digest: bytes) -> Iterator[Event]:
-    """The events that follow the one numbered `after`, of that digest, as long as they do."""
+    """The events after number `after` with that digest; an error if the chain is broken."""
     for event in events:
         if event.seq != after + 1:
             raise Broken(f"event {after + 1} is missing in the log")

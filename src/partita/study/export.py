@@ -10,66 +10,41 @@ from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-
 from partita._optional import require
-from partita._types import FloatArray
 from partita.errors import InvalidInput
+from partita.optimize.tables import Columns, as_arrow, columns_of
 
 from .events import BEGINNINGS, ENDINGS, Kind
 
 if TYPE_CHECKING:
     from .study import Study
 
-#: What formulas begin with, the apostrophe that guards against them, and nothing.
+#: Characters that formulas begin with, and the apostrophe that protects against them.
 _FORMULAS = tuple("=+-@\t\r\n＝＋－＠'")
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 
 SUFFIXES = (".csv", ".parquet")
 
 
-def columns(study: Study) -> dict[str, list[Any]]:
+def columns(study: Study) -> Columns:
     """The trials, a column each: number, state, value, std, asked, ended, and the parameters.
 
-    The values of constrained quantities come last, with `value_` before a name that is there.
-
-    Times are of UTC. There is no std, the standard deviation of a value's noise, if it is not known
-    of any value. Parameters that are called like one of the first six have `param_` before their
-    name; those of an array are x0, x1, …
+    Times are of UTC; for the rest see `partita.optimize.tables.columns_of`.
     """
     trials, expired = study.trials, set(study.expired)
     numbers = trials.numbers.tolist()
-    states = ["expired" if n in expired else s for n, s in zip(numbers, trials.states, strict=True)]
-    table: dict[str, list[Any]] = {
-        "number": numbers,
-        "state": states,
-        "value": _known(trials.values),
-        "std": _known(trials.stds),
+    times = {
         "asked": _times(study, BEGINNINGS, numbers),
         "ended": _times(study, ENDINGS, numbers),
     }
-    params = trials.params
-    if study.space.names is not None:
-        for name in study.space.names:
-            key = f"param_{name}" if name in table else name
-            table[key] = [row[name] for row in params]
-    else:
-        for i, column in enumerate(params.T.tolist()):
-            table[f"x{i}"] = column
-    for name, column in zip(trials.quantities, trials.measured.T, strict=True):
-        table[f"value_{name}" if name in table else name] = _known(column)
-    if np.isnan(trials.stds).all():
-        del table["std"]
+    table = columns_of(trials, times)
+    pairs = zip(numbers, trials.states, strict=True)
+    table["state"] = ["expired" if n in expired else state for n, state in pairs]
     return table
 
 
-def _known(numbers: FloatArray) -> list[float | None]:
-    """Numbers (n,), with None for NaN."""
-    return [None if np.isnan(number) else number for number in numbers.tolist()]
-
-
 def _times(study: Study, kinds: Sequence[Kind], numbers: list[int]) -> list[datetime | None]:
-    """When each trial had an event of some kinds, if it had one."""
+    """The time of each trial's event of the given kinds, or None."""
     times = study.times(kinds)
     return [datetime.fromtimestamp(times[n], UTC) if n in times else None for n in numbers]
 
@@ -85,26 +60,26 @@ def export(study: Study, path: str | PathLike[str]) -> None:
         with target.open("w", newline="", encoding="utf-8") as file:
             write_csv(study, file)
         return
-    arrow, parquet = require("pyarrow"), require("pyarrow.parquet")
-    table = {name: _typed(column) for name, column in columns(study).items()}
-    parquet.write_table(arrow.table(table), target)
+    parquet = require("pyarrow.parquet")
+    parquet.write_table(as_arrow(columns(study)), target)
 
 
 def write_csv(study: Study, file: IO[str]) -> None:
-    """Write the trials of a study as CSV; what there is not yet is empty.
+    """Write the trials of a study as CSV; missing values are empty.
 
-    A text that a spreadsheet would take for a formula has an apostrophe before it, and so has one
-    that begins with an apostrophe: who takes one away from each that begins so has all as it was.
+    A text that a spreadsheet would take for a formula gets an apostrophe before it, and so does one
+    that begins with an apostrophe. To restore the texts, remove one leading apostrophe from each
+    that has one.
     """
     table = columns(study)
-    # Cells with either end of a line are quoted for this terminator; lines end as ever.
+    # With this terminator, cells with \r or \n are quoted; `_Lines` writes the usual line ends.
     writer = csv.writer(_Lines(file), lineterminator="\r\n")
     writer.writerow(map(_cell, table))
     writer.writerows(map(_cell, row) for row in zip(*table.values(), strict=True))
 
 
 class _Lines:
-    """A file whose lines end with one character, whatever the writer of the lines thinks."""
+    """A file that ends each line with a single newline character."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
@@ -114,19 +89,9 @@ class _Lines:
 
 
 def _cell(value: Any) -> Any:
-    """What is written for a value: text that is neither a number nor a time is never a formula."""
+    """The text to write for a value; text that is not a number or time is never a formula."""
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, str) and value[:1] in _FORMULAS and not _NUMBER.fullmatch(value):
         return f"'{value}"
     return value
-
-
-def _typed(column: list[Any]) -> list[Any]:
-    """A column of one type: words where choices are of several."""
-    kinds = {type(v) for v in column if v is not None}
-    return column if len(kinds) <= 1 or kinds == {int, float} else list(map(_word, column))
-
-
-def _word(value: Any) -> str | None:
-    return None if value is None else str(value)

@@ -1,21 +1,22 @@
-"""The formats of study files, and how a file of an older one is brought up to date.
+"""The formats of study files, and how files of older formats are upgraded.
 
 A file has the number of its format in SQLite's `user_version`. Its schema must be exactly the one
-that Partita made in that format: no table, column, index, view or trigger more or less. So nothing
-that a stranger wrote into a schema is ever run. To change the tables:
+that Partita made in that format, without any further or missing table, column, index, view or
+trigger. So nothing that a stranger wrote into a schema is ever run. To change the tables:
 
 1. raise `FORMAT` by one, change `TABLES`, which new files are made with, and note the change in
    `SINCE`: new columns come last in their table;
-2. add to `UPGRADES`, under the number of the format until then, a function that changes the tables
-   of such a file and carries over what is in them;
-3. keep a file of the old format in tests/study/data, with what it says, and never touch it again.
+2. add to `UPGRADES`, under the number of the old format, a function that changes the tables of such
+   a file and keeps their content;
+3. keep a file of the old format in tests/study/data, with its expected content, and never change
+   it.
 
 A file is upgraded when it is opened, one format after the other, each in a transaction of its own,
-under the lock that writers need. So a process that is killed in the middle leaves the file in the
-last format that was reached, whole; and of two processes that open it at once the second finds the
-work done. A file in a newer format than `FORMAT`, or one too old for `UPGRADES`, is refused and
-left as it is; so is an older one that cannot be written. An older Partita that has a file open
-while it is upgraded is stopped at its next change.
+under the writers' lock. If the process is killed in between, the file is intact in the last format
+that was reached. If two processes open it at the same time, the second finds it upgraded. A file in
+a newer format than `FORMAT`, or one too old for `UPGRADES`, is refused and left unchanged, and so
+is an older one that cannot be written. An older Partita that has the file open during the upgrade
+gets an error at its next change.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from partita.errors import StudyError, VersionMismatch
 
 from .events import ORIGIN, checked, digest_of, head_of
 
-#: Marks the file as a study of Partita's: "Part" in ASCII.
+#: Marks the file as a Partita study: "Part" in ASCII.
 APPLICATION = 0x50617274
 #: The format of new files. 1: Partita 0.1; 2: events have `std`; 3: events have `data` and
 #: `digest`, the snapshot has the digest of its event as `chain`, and `meta` has the row `head`.
@@ -66,7 +67,7 @@ CREATE TABLE snapshot (
     chain BLOB
 );
 """
-#: Columns that `TABLES` has, by the format that they came with; and tables, with no column.
+#: The format that introduced each of these columns of `TABLES`; a table has no column here.
 SINCE: Mapping[tuple[str, str], int] = {
     ("events", "std REAL"): 2,
     ("events", "data TEXT"): 3,
@@ -76,7 +77,7 @@ SINCE: Mapping[tuple[str, str], int] = {
 
 
 def _add_std(db: sqlite3.Connection) -> None:
-    """Values may have a known noise; of those that are there it is not known."""
+    """Add the column for the noise of values; it is unknown for existing values."""
     db.execute("ALTER TABLE events ADD COLUMN std REAL")
 
 
@@ -97,13 +98,13 @@ def _add_digests(db: sqlite3.Connection) -> None:
     db.execute("INSERT OR REPLACE INTO meta VALUES ('head', ?)", (head_of(seq, digest),))
 
 
-#: By the number of a format: what makes its tables those of the next, in a transaction that is
-#: under way and is committed by the caller.
+#: For each format, the function that converts its tables to the next format, in an open transaction
+#: that the caller commits.
 UPGRADES: Mapping[int, Callable[[sqlite3.Connection], None]] = {1: _add_std, 2: _add_digests}
 
 
 def create(db: sqlite3.Connection, meta: Mapping[str, str]) -> None:
-    """Make the tables of a new study, in a transaction that is under way."""
+    """Create the tables of a new study, in an open transaction."""
     for statement in filter(str.strip, TABLES.split(";")):
         db.execute(statement)
     db.executemany("INSERT INTO meta VALUES (?, ?)", [*meta.items(), ("head", head_of(0, ORIGIN))])
@@ -112,7 +113,7 @@ def create(db: sqlite3.Connection, meta: Mapping[str, str]) -> None:
 
 
 def is_current(db: sqlite3.Connection) -> bool:
-    """Whether a study is in today's format."""
+    """Whether a study is in the current format."""
     return version_of(db) == FORMAT
 
 
@@ -122,25 +123,25 @@ def version_of(db: sqlite3.Connection) -> int:
 
 
 def check(db: sqlite3.Connection, path: Path) -> None:
-    """Refuse a study of a format that cannot be read or upgraded, or with a schema not ours."""
+    """Refuse a study in a format that cannot be read or upgraded, or with a foreign schema."""
     version = version_of(db)
     if not (version <= FORMAT and all(older in UPGRADES for older in range(version, FORMAT))):
         raise VersionMismatch(
             f"{path} was written by Partita {_written_by(db)} in format {version}, "
             f"but Partita {__version__} reads format {FORMAT}: "
-            + ("upgrade Partita" if version > FORMAT else "open it with the Partita it is from")
+            + ("upgrade Partita" if version > FORMAT else "open it with the Partita that wrote it")
         )
     faults = schema_faults(db)
     if faults:
         raise StudyError(
             f"{path}: its schema is not the one that Partita makes ({'; '.join(faults)}). Nothing "
-            "of it was run, and the file was left as it is. If you do not know who changed it, do "
-            "not trust its numbers; `partita check` with --save writes what is sound to a new file"
+            "in it was run, and the file was not changed. If you do not know who changed it, do "
+            "not trust its numbers; `partita check --save` writes what is intact to a new file"
         )
 
 
 def _written_by(db: sqlite3.Connection) -> str:
-    """The version that began a study, as far as that can be looked up safely."""
+    """The version that created a study, if it can be looked up safely."""
     if _schema(db).get("meta") != _expected(FORMAT)["meta"]:
         return "?"
     row = db.execute("SELECT value FROM meta WHERE key = 'written_by'").fetchone()
@@ -148,18 +149,18 @@ def _written_by(db: sqlite3.Connection) -> str:
 
 
 def upgrade(db: sqlite3.Connection, begin: Callable[[], object]) -> None:
-    """Bring a study that `check` has passed to today's format.
+    """Upgrade a study that has passed `check` to the current format.
 
     Parameters
     ----------
     db
     begin
-        Begins a transaction that holds the lock of writers.
+        Begins a transaction that holds the writers' lock.
     """
     while version_of(db) < FORMAT:
         try:
             begin()
-            version = version_of(db)  # another process may have been quicker
+            version = version_of(db)  # another process may have upgraded it meanwhile
             if version < FORMAT:
                 UPGRADES[version](db)
                 db.execute(f"PRAGMA user_version = {version + 1}")
@@ -174,7 +175,7 @@ def upgrade(db: sqlite3.Connection, begin: Callable[[], object]) -> None:
 
 
 def schema_faults(db: sqlite3.Connection) -> list[str]:
-    """Where the schema of a file is not that of its format, a few words each."""
+    """The differences between a file's schema and that of its format, a few words each."""
     stored, expected = _schema(db), _expected(version_of(db))
     return [
         *(f"there is no table {name}" for name in expected if name not in stored),
@@ -184,13 +185,13 @@ def schema_faults(db: sqlite3.Connection) -> list[str]:
 
 
 def has_ours(db: sqlite3.Connection, *names: str) -> bool:
-    """Whether some tables are ours, so that they may be read, whatever else there is."""
+    """Whether the named tables are Partita's, so that they can be read safely."""
     stored, expected = _schema(db), _expected(version_of(db))
     return all(stored.get(name, "") == expected.get(name) for name in names)
 
 
 def _schema(db: sqlite3.Connection) -> dict[str, str]:
-    """The words of each statement in a schema, by name; "" for what cannot be one of our tables."""
+    """The normalised statement of each table in a schema; "" for anything but a table."""
     schema: dict[str, str] = {}
     pages: set[object] = {1}
     for kind, name, table, page, sql in db.execute(
@@ -203,7 +204,7 @@ def _schema(db: sqlite3.Connection) -> dict[str, str]:
 
 
 def _expected(version: int) -> dict[str, str]:
-    """The words of the statements that made the tables of a format, by the table's name."""
+    """The normalised statement of each table of a format, by the table's name."""
     tables: dict[str, str] = {}
     for statement in filter(None, map(_words, TABLES.split(";"))):
         name = statement.split()[2]
@@ -216,5 +217,5 @@ def _expected(version: int) -> dict[str, str]:
 
 
 def _words(statement: str) -> str:
-    """A statement with one space between all words and signs: ALTER TABLE sets others than we."""
+    """A statement with single spaces between all tokens, since ALTER TABLE changes the spacing."""
     return " ".join(re.findall(r"\w+|[^\w\s]", statement))

@@ -1,8 +1,8 @@
-"""Which runs of `maximize` and `minimize` are under way, and which ended without a word.
+"""Which runs of `maximize` and `minimize` are active, and which were killed.
 
-A run is named by the machine's start, its process and a number in it, and once more, with `HELD`
-behind, for trials that it keeps pending and does not evaluate. Only where the name proves
-that a run has ended is it taken for dead; one in another container is left alone.
+The name of a run consists of the machine's boot, its process and a number. A second name, with the
+suffix `HELD`, is for trials that it keeps pending without evaluating them. A run is taken for dead
+only if its name proves it; a run in another container is left alone.
 """
 
 from __future__ import annotations
@@ -11,15 +11,35 @@ import itertools
 import os
 import re
 from pathlib import Path
+from typing import NamedTuple
 
-#: Ends the name of an owner whose trials are not under way.
+#: The suffix of an owner whose trials are not being evaluated.
 HELD = "/held"
 
 #: The number of a process.
 _NUMBER = re.compile("[0-9]{1,9}")
 _numbers = itertools.count()
-#: Runs of this process that are under way.
+#: The active runs of this process.
 _running: set[str] = set()
+
+
+class Owner(NamedTuple):
+    """A run, by its two rows in the table `owners`.
+
+    Attributes
+    ----------
+    evaluates
+        Owns the trials that it evaluates.
+    holds
+        Owns those that it keeps pending without evaluating them.
+    """
+
+    evaluates: int | None = None
+    holds: int | None = None
+
+
+#: Asks for trials that are evaluated elsewhere.
+NOBODY = Owner()
 
 
 def begin() -> str:
@@ -31,12 +51,12 @@ def begin() -> str:
 
 
 def end(name: str) -> None:
-    """A run of this process has ended."""
+    """Record that a run of this process has ended."""
     _running.discard(name)
 
 
 def is_dead(name: str) -> bool:
-    """Whether a run has surely ended."""
+    """Whether a run has certainly ended."""
     name = name.removesuffix(HELD)
     parts = name.split("/")
     if len(parts) != 5 or not _NUMBER.fullmatch(parts[2]):
@@ -66,7 +86,7 @@ def _exists(pid: int, start: str) -> bool:
 
 
 def _start(pid: int) -> str | None:
-    """When a process was started, in ticks since the machine was; None if it has ended."""
+    """The start time of a process, in ticks since boot; None if it has ended."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -83,7 +103,7 @@ def _boot() -> str:
 
 
 def _namespace() -> str:
-    """The space of process numbers that this process is in: containers have their own."""
+    """The process namespace of this process: containers have their own."""
     try:
         return str(Path("/proc/self/ns/pid").readlink())
     except OSError:

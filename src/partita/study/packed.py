@@ -1,4 +1,4 @@
-r"""Plain data as bytes: the format of snapshots. No code is in it, and none is run to read it.
+r"""Plain data as bytes: the format of snapshots. It holds no code, and reading it runs none.
 
 Layout, all integers little-endian:
 
@@ -6,15 +6,15 @@ Layout, all integers little-endian:
     8 bytes    the length of the whole
     4 bytes    the length of the text
     text       JSON in ASCII: {"arrays": [[type, [length, ...]], ...], "data": ...}
-    arrays     one after the other, each from the next multiple of 8 on, with zeros in between
+    arrays     one after the other, each at the next multiple of 8, padded with zeros
 
-`data` is the plain data: null, booleans, numbers, strings, lists and objects. An array stands in it
-as {"array": number}; its bytes are those of `numpy.ndarray.tobytes`, in C order, of a type in
-`partita._state.DTYPES`. Floats are as Python writes them, so that they are read to the last bit;
-Infinity and NaN are allowed here, and refused where they make no sense by whoever reads the data.
+`data` is the plain data: null, booleans, numbers, strings, lists and objects. An array is
+represented by {"array": number}; its bytes are those of `numpy.ndarray.tobytes`, in C order, of a
+type in `partita._state.DTYPES`. Floats are written as Python does, so they are read back exactly.
+Infinity and NaN are allowed here; the reader of the data refuses them where they make no sense.
 
-Whatever has as many parts as there are trials, sites or cells is in arrays, so that the text stays
-short and is refused if it is not. An array is no larger than the bytes that are there for it.
+Whatever has one entry per trial, site or cell is an array, so the text is short, and a long text is
+refused. An array must not be larger than the bytes present for it.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from partita._state import DTYPES, BadState
 FORMAT = 4
 _MAGIC = b"PARTITA" + bytes([FORMAT])
 _HEADER = struct.Struct("<8sQI")
-#: The text is at most this long, and its objects this deep.
+#: The largest length of the text, and the largest depth of its objects.
 MOST_TEXT, DEEPEST = 1_000_000, 12
 _ALIGN = 8
 _NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 
 
 def pack(data: Any) -> bytes:
-    """Plain data as bytes; refused with `BadState` if it is anything else."""
+    """Plain data as bytes; `BadState` is raised for anything else."""
     arrays: list[np.ndarray[Any, Any]] = []
     plain = _plain(data, arrays, DEEPEST)
     table = [[_NAMES[array.dtype], list(array.shape)] for array in arrays]
     text = json.dumps({"arrays": table, "data": plain}, separators=(",", ":")).encode("ascii")
     if len(text) > MOST_TEXT:
-        raise BadState(f"the state has {len(text):,} bytes besides its arrays")
+        raise BadState(f"the state has {len(text):,} bytes outside its arrays")
     chunks: list[bytes | memoryview] = [text, _padding(_HEADER.size + len(text))]
     for array in arrays:
         chunks += [np.ascontiguousarray(array).data.cast("B") if array.size else b""]
@@ -54,7 +54,7 @@ def pack(data: Any) -> bytes:
 
 
 def unpack(content: bytes) -> Any:
-    """The plain data in bytes that `pack` made; refused with `BadState` if they are not that."""
+    """The plain data in bytes that `pack` wrote; `BadState` is raised for other bytes."""
     if len(content) < _HEADER.size:
         raise BadState("it ends within its header")
     magic, length, text_length = _HEADER.unpack_from(content)
@@ -76,7 +76,7 @@ def unpack(content: bytes) -> Any:
 
 
 def _plain(data: Any, arrays: list[np.ndarray[Any, Any]], depth: int) -> Any:
-    """The data with numbers in place of arrays, which are collected."""
+    """The data with each array replaced by its number; the arrays are appended to `arrays`."""
     kind = type(data)
     if data is None or kind in (bool, int, float, str):
         return data
@@ -93,7 +93,7 @@ def _plain(data: Any, arrays: list[np.ndarray[Any, Any]], depth: int) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of the text, whose names are all different."""
+    """A JSON object as a dict; duplicate names are refused."""
     named = dict(pairs)
     if len(named) != len(pairs):
         raise ValueError("a name occurs twice")
@@ -101,7 +101,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _arrays(content: bytes, start: int, table: Any) -> list[np.ndarray[Any, Any]]:
-    """The arrays that a table lists, from a place on to the very end."""
+    """The arrays that a table lists, stored from `start` to the end of the content."""
     if type(table) is not list:
         raise BadState("its arrays are not listed")
     arrays, at = [], start + len(_padding(start))
@@ -125,7 +125,7 @@ def _arrays(content: bytes, start: int, table: Any) -> list[np.ndarray[Any, Any]
 
 
 def _filled(data: Any, arrays: list[np.ndarray[Any, Any]], depth: int) -> Any:
-    """The data with arrays in place of their numbers."""
+    """The data with each array's number replaced by the array."""
     if type(data) not in (list, dict):
         return data
     if depth == 0:

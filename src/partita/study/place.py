@@ -1,10 +1,11 @@
-"""The place of a study's file: how SQLite opens it, its log beside it, and locks that work there.
+"""Where a study's file is: how SQLite opens it, its write-ahead log, and whether locks work there.
 
-A file whose write-ahead log was left behind, when it was copied, lacks what stands in the log, and
-SQLite does not notice. So the content that is moved from the log into the file says, in the row
-`head` of `meta`, that there is more; the next transaction, which stands in the log, says that this
-is all. Who reads the file with its log finds it whole; who reads it without finds that there is
-more, and no log. When the last process closes the file, SQLite moves all of the log into it.
+If a file is copied without its write-ahead log, the content of the log is missing, and SQLite does
+not notice. To detect this, the row `head` of `meta` says whether there is more in the log. When the
+log is moved into the file, the file says that there is more. The next transaction, which is in the
+log, says that the content is complete. So the file with its log is complete, and the file alone
+says that something is missing. When the last process closes the file, SQLite moves the whole log
+into it.
 """
 
 from __future__ import annotations
@@ -24,23 +25,24 @@ from . import formats
 from .events import MORE, WHOLE
 from .failures import Unreadable
 
-#: A lock is waited for in turns of this many seconds, between which Ctrl-C is heard.
+#: Seconds of each wait for a lock; Ctrl-C is handled between two waits.
 TURN = 0.25
-#: Bytes of the longest row that is read or written. No snapshot that is stored is longer.
+#: The largest number of bytes of a row that is read or written, snapshots included.
 LONGEST_ROW = 2**28
-#: What SQLite adds to the name of a file at most, and how many bytes it takes in all.
+#: The longest suffix that SQLite adds to a file's name, and the longest path it accepts, in bytes.
 LONGEST_SUFFIX, LONGEST_PATH = "-journal", 511
-#: Steps of SQLite's machine after which a look at a schema is given up: it takes a few hundred.
+#: The largest number of SQLite's machine steps for reading a schema. A valid one takes a few
+#: hundred.
 MOST_STEPS = 5_000_000
-#: How often, and after how many seconds each, a log that seems to be missing is looked for again:
-#: another process may be opening or closing the file at this moment.
+#: How many times, and after how many seconds each, to look again for a log that seems to be
+#: missing: another process may be opening or closing the file at this moment.
 LOOKS, PAUSE = 5, 0.02
 
 
 def as_path(path: object) -> Path:
-    """What a user gives as the file of a study, refused if no file can be called so."""
+    """The path that a user gave for a study; refused if it is not a valid file name."""
     try:
-        named = Path(path)  # type: ignore[arg-type]  # that is what is found out
+        named = Path(path)  # type: ignore[arg-type]  # checked here
     except TypeError:
         raise InvalidInput(
             f"{path!r} is not the name of a file: give one, such as tune.db"
@@ -60,15 +62,15 @@ def as_path(path: object) -> Path:
         too_long = error.errno == errno.ENAMETOOLONG
     if too_long or len(os.fsencode(beside)) > LONGEST_PATH:
         raise StudyError(
-            f"{str(named)[:40]!r}…: the name of the file, or that of a folder on the way, is too "
-            f"long. Give a shorter one: SQLite takes {LONGEST_PATH} bytes for all, with those that "
+            f"{str(named)[:40]!r}…: the name of the file, or of one of its folders, is too long. "
+            f"Give a shorter one: SQLite allows {LONGEST_PATH} bytes in all, including those that "
             "it adds"
         )
     return named
 
 
 def connect(path: Path, mode: str) -> sqlite3.Connection:
-    """A connection that trusts nothing in the file; `mode` is that of SQLite's addresses."""
+    """A connection that trusts nothing in the file; `mode` is that of SQLite's URIs."""
     db = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,
@@ -76,7 +78,7 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
         isolation_level=None,
         check_same_thread=False,
     )
-    # Neither reads the file. Functions with side effects and virtual tables are not for a schema.
+    # Neither reads the file. A schema must not use functions with side effects or virtual tables.
     db.execute("PRAGMA trusted_schema = OFF")
     db.execute("PRAGMA cell_size_check = ON")
     db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_ROW)
@@ -85,7 +87,7 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
 
 @contextlib.contextmanager
 def bounded(db: sqlite3.Connection) -> Iterator[None]:
-    """Give up what takes too many steps: a schema can be made to have no end."""
+    """Abort queries that take too many steps: a malicious schema may never end."""
     step, steps = 10_000, 0
 
     def enough() -> bool:
@@ -110,7 +112,7 @@ def log_of(path: Path) -> Path:
 
 
 def lacks_log(path: Path) -> bool:
-    """Whether a file says that there is more in its log, and there is no log."""
+    """Whether a file says that there is more in its log, but has no log."""
     for look in range(LOOKS):
         if look:
             time.sleep(PAUSE)
@@ -121,7 +123,7 @@ def lacks_log(path: Path) -> bool:
 
 def says_more(path: Path) -> bool:
     """Whether the file, read without its log, says that there is more in the log."""
-    with contextlib.suppress(*Unreadable):  # such as a file that is being written just now
+    with contextlib.suppress(*Unreadable):  # for example, the file is being written just now
         db = connect(path, "ro&immutable=1")
         try:
             with bounded(db):
@@ -135,13 +137,13 @@ def says_more(path: Path) -> bool:
 
 
 def head(db: sqlite3.Connection) -> str:
-    """The row `head` of `meta`, which must be our table; nothing if there is none."""
+    """The row `head` of `meta`, which must be our table; "" if there is none."""
     row = db.execute("SELECT value FROM meta WHERE key = 'head'").fetchone()
     return row[0] if row and isinstance(row[0], str) else ""
 
 
 def say(db: sqlite3.Connection, word: str) -> None:
-    """End the row `head` of `meta` with `WHOLE` or `MORE`, in a transaction that is under way."""
+    """Set the end of the row `head` of `meta` to `WHOLE` or `MORE`, in an open transaction."""
     text = head(db).removesuffix(MORE).removesuffix(WHOLE) + word
     db.execute("UPDATE meta SET value = ? WHERE key = 'head'", (text,))
 
@@ -149,23 +151,23 @@ def say(db: sqlite3.Connection, word: str) -> None:
 def log_is_missing(path: Path) -> StudyError:
     """The error for a file whose log is missing."""
     return StudyError(
-        f"{path} was copied without its write-ahead log, or {log_of(path).name} was deleted: there "
-        "is more in it than in this file. Copy both files, or close the study before you copy it. "
-        f"`partita check` with --save writes what this file has to a new one"
+        f"{path} was copied without its write-ahead log, or {log_of(path).name} was deleted: part "
+        "of the study is missing here. Copy both files, or close the study before you copy it. "
+        f"`partita check --save` writes what is in this file to a new one"
     )
 
 
 # -- locks -----------------------------------------------------------------------------------------
 
-#: File systems, by their numbers, on which locks were found to work.
+#: The device numbers of file systems on which locks were found to work.
 _good: set[int] = set()
 
 
 def check_locks(folder: Path) -> None:
-    """Refuse a folder on whose file system locks do not keep others out.
+    """Refuse a folder whose file system has no working locks.
 
-    Where that cannot be tried, it is taken for granted: in a folder that cannot be written, and on
-    systems that do not have locks of single descriptors, as Linux has.
+    Where that cannot be tested, locks are assumed to work: in a folder that cannot be written, and
+    on systems without open-file-description locks, which Linux has.
     """
     try:
         device = folder.stat().st_dev
@@ -179,13 +181,13 @@ def check_locks(folder: Path) -> None:
 
 def _no_locks(folder: Path) -> StudyError:
     return StudyError(
-        f"{folder}: locks of files do not work on this file system, so that processes would write "
-        "over what others have stored. Keep the study on a disk of this machine"
+        f"{folder}: file locks do not work on this file system, so processes would overwrite what "
+        "others have stored. Keep the study on a local disk"
     )
 
 
 def _locks_work(folder: Path) -> bool:
-    """Whether what one descriptor has locked is refused to another."""
+    """Whether a lock of one file descriptor keeps out another."""
     try:
         import fcntl
 
@@ -208,7 +210,7 @@ def _locks_work(folder: Path) -> bool:
             except (BlockingIOError, PermissionError):
                 return True
             return False
-        except OSError:  # SQLite says so itself, if it cannot lock
+        except OSError:  # if SQLite cannot lock, it reports that itself
             return True
         finally:
             os.close(two)

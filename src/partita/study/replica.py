@@ -1,8 +1,8 @@
 """The state of a study in memory, kept in step with its file.
 
-Every change is one transaction: take in what other processes have logged since, make the change,
-log it, commit. Should anything fail in between, or an interrupt come, the state in memory is thrown
-away at the next use, and made from the log again.
+Every change is one transaction: apply what other processes have logged since, make the change, log
+it, commit. If anything fails or is interrupted in between, the state in memory is discarded at the
+next use, and rebuilt from the log.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import contextlib
 import math
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from partita._locks import is_under_way
@@ -26,38 +26,41 @@ from .store import Store
 
 T = TypeVar("T")
 
-#: A snapshot is due once there are SNAPSHOT_EVENTS since the last that took SNAPSHOT_AFTER seconds,
-#: and a second for each SNAPSHOT_BYTES of it: its cost stays a small part, the replay short.
+#: A snapshot is due after SNAPSHOT_EVENTS or more events that took SNAPSHOT_AFTER seconds, plus one
+#: second per SNAPSHOT_BYTES of the snapshot. So snapshots are cheap, and replays are short.
 SNAPSHOT_AFTER, SNAPSHOT_BYTES, SNAPSHOT_EVENTS = 1.0, 2_500_000, 100
 
 
 class Change(NamedTuple):
-    """A transaction that is under way.
+    """An open transaction.
 
     Attributes
     ----------
     state
-        To change, once `begin` has been called.
+        The state, which may be changed after `begin` was called.
     begin
-        Called when all is checked: from then on the state is ahead of the log.
+        To be called after all checks: from then on the state is ahead of the log.
     log
-        Writes down an event of the state.
+        Writes an event to the log.
+    log_all
+        Writes several events.
     """
 
     state: State
     begin: Callable[[], None]
     log: Callable[[Event], None]
+    log_all: Callable[[Sequence[Event]], None]
 
 
 class Replica:
-    """One file, and the state that its log amounts to. Not for several threads at once.
+    """One file, and the state that results from its log. Not thread-safe.
 
     Parameters
     ----------
     store
     settings
     feasible, policy
-        What the settings cannot hold, if there is any.
+        The study's constraint and own policy, which settings cannot store.
     """
 
     def __init__(
@@ -69,17 +72,17 @@ class Replica:
     ) -> None:
         self.store, self.settings, self.feasible, self.policy = store, settings, feasible, policy
         self._state: State | None = None
-        #: The digest of the last event that is in the state.
+        #: The digest of the last event in the state.
         self._digest = ORIGIN
-        #: When the next pending trial expires, or earlier.
+        #: The time when the next pending trial expires, or an earlier time.
         self._due = -math.inf
-        #: Whether the state is that of some event of the log, no more and no less.
+        #: Whether the state is exactly the one after some event of the log.
         self._clean = True
-        #: Seconds that the events since the last snapshot took; its event and size.
+        #: Seconds that the events since the last snapshot took; that snapshot's event and size.
         self._spent, self._snapshot_seq, self._snapshot_size = 0.0, 0, 0
 
     def current(self) -> State:
-        """The state after all that has been logged by anybody."""
+        """The state after all events in the log, from all processes."""
         if not self._is_sound():
             self._forget()
         if self._state is not None:
@@ -94,30 +97,30 @@ class Replica:
         return state
 
     def _check_head(self, state: State, head: str) -> None:
-        """Refuse a log that ends before the event that was stored last."""
+        """Refuse a log that ends before the last event that was stored."""
         if head != head_of(state.seq, self._digest):
             seq = head.partition(" ")[0]
             if not seq.isdecimal() or len(seq) > 18 or int(seq) >= state.seq:
-                what = f"its log ends at event {state.seq}, but should at {seq:.20}"
+                what = f"its log ends at event {state.seq}, but should end at {seq:.20}"
                 raise damaged(self.store.path, what)
 
     def _is_sound(self) -> bool:
-        """Whether the state in memory, if there is one, is that of some event of the log."""
+        """Whether the state in memory, if any, is exactly the one after some event of the log."""
         return self._clean and not (self._state is not None and self._state.optimizer.torn)
 
     def _forget(self) -> None:
-        """Throw the state away, after a call that failed or was cut short in a change."""
+        """Discard the state after a call that failed or was interrupted during a change."""
         changing = (Replica._catch_up, Replica._worked, Replica._expire)
         if any(is_under_way(method, self) for method in changing):
             raise HalfChanged(
-                f"{self.store.path}: the study was used from within another call of it, in the "
-                "middle of a change: `feasible` must not use it"
+                f"{self.store.path}: the study was used from within another of its calls, while it "
+                "was being changed: `feasible` must not use it"
             )
         self._state, self._clean = None, True
 
     def changed(self, work: Callable[[Change], T]) -> T:
-        """What `work` returns, in one transaction, with a snapshot after it if that is due."""
-        state = self.current()  # before the file is locked, so that it is for a moment only
+        """Run `work` in one transaction and return its result; take a snapshot if it is due."""
+        state = self.current()  # before the file is locked, to hold the lock only briefly
         self._expire(state)
         result = self.store.transact(lambda db: self._worked(db, state, work))
         self._clean = True
@@ -129,7 +132,14 @@ class Replica:
         self._catch_up(state)
         start = time.perf_counter()
         told = state.optimizer.n_told
-        result = work(Change(state, self._begin, lambda event: self._insert(db, event)))
+        result = work(
+            Change(
+                state,
+                self._begin,
+                lambda event: self._insert(db, [event]),
+                lambda events: self._insert(db, events),
+            )
+        )
         if state.optimizer.n_told > told:
             self._note(state)
         self._spent += time.perf_counter() - start
@@ -151,12 +161,13 @@ class Replica:
                 raise damaged(self.store.path, f"the log is damaged at {where}: {error}") from error
             self._digest = event.digest or ORIGIN
             self._due = min(self._due, event.time + (self.settings.expire_after or math.inf))
+        state.flush()
         if state.seq > first:
             self._spent += time.perf_counter() - start
         self._clean = True
 
     def _expire(self, state: State) -> None:
-        """Give up trials that have been pending for too long."""
+        """Cancel trials that have been pending for too long."""
         limit = self.settings.expire_after
         if limit is None or time.time() < self._due:
             return
@@ -169,22 +180,22 @@ class Replica:
             now = time.time()
             for number in state.overdue(now - limit):
                 self._clean = False
-                self._insert(db, state.expire(number, now))
+                self._insert(db, [state.expire(number, now)])
 
         self.store.transact(give_up)
         self._clean = True
 
-    def _insert(self, db: sqlite3.Connection, event: Event) -> None:
-        """Write down an event, chained to the last. Within a transaction."""
-        self._digest = digest_of(self._digest, event)
-        self._due = min(self._due, event.time + (self.settings.expire_after or math.inf))
-        row = event._replace(digest=self._digest)
-        db.execute(INSERT, row)
-        head = (head_of(event.seq, self._digest),)
+    def _insert(self, db: sqlite3.Connection, events: Sequence[Event]) -> None:
+        """Write events, each chained to the last one, in an open transaction."""
+        for event in events:
+            self._digest = digest_of(self._digest, event)
+            self._due = min(self._due, event.time + (self.settings.expire_after or math.inf))
+            db.execute(INSERT, event._replace(digest=self._digest))
+        head = (head_of(events[-1].seq, self._digest),)
         db.execute("UPDATE meta SET value = ? WHERE key = 'head'", head)
 
     def _note(self, state: State) -> None:
-        """Write down the answer, if the state has looked just now. Within a transaction."""
+        """Write the recommendation, if it was just computed, in an open transaction."""
         answer = state.answer
         if answer is not None and answer.told == state.optimizer.n_told:
             query = "INSERT OR IGNORE INTO progress VALUES (?, ?, ?, ?, ?, ?)"
@@ -193,9 +204,9 @@ class Replica:
     # -- snapshots -----------------------------------------------------------------------------
 
     def _restored(self) -> State:
-        """The state of the snapshot if there is one of use, else the beginning."""
+        """The state of the snapshot if it can be used, else the state before any event."""
         self._digest, self._due = ORIGIN, -math.inf
-        # Of the log that we have: its event has the digest that the snapshot was written after.
+        # The snapshot must belong to this log: its event has the digest stored with the snapshot.
         query = (
             "SELECT seq, written_by, snapshot.digest, state, chain FROM snapshot "
             "JOIN events USING (seq) WHERE events.digest = chain LIMIT 1"
@@ -214,12 +225,12 @@ class Replica:
         try:
             return State(self.settings.build(self.feasible, self.policy))
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-            if self.settings.own_policy is not None:  # it has its own reasons
+            if self.settings.own_policy is not None:  # a user's own policy may raise anything
                 raise
-            raise damaged(self.store.path, f"what it says cannot be played: {error}") from error
+            raise damaged(self.store.path, f"its settings cannot be used: {error}") from error
 
     def _snapshot(self, state: State) -> None:
-        """Store the state, if that is due. It is no loss if it fails: the log has everything."""
+        """Store a snapshot if it is due. If that fails nothing is lost: the log has everything."""
         due = max(SNAPSHOT_AFTER, self._snapshot_size / SNAPSHOT_BYTES)
         if self._spent < due or state.seq < self._snapshot_seq + SNAPSHOT_EVENTS:
             return
@@ -236,7 +247,7 @@ class Replica:
         self._spent, self._snapshot_seq = 0.0, state.seq
 
     def _others_snapshot(self) -> bool:
-        """Whether another process has stored a state since we did; then it is as good as ours."""
+        """Whether another process has stored a newer snapshot, so that ours is not needed."""
         query = "SELECT seq FROM snapshot WHERE seq >= ? AND written_by = ?"
         values = (self._snapshot_seq + SNAPSHOT_EVENTS, snapshot.WRITTEN_BY)
         for (seq,) in self.store.rows(query, values):
@@ -245,7 +256,7 @@ class Replica:
         return False
 
     def close(self) -> None:
-        """Close the file, with a snapshot if much has happened since the last."""
+        """Close the file, after a snapshot if there are many events since the last one."""
         state = self._state if self._is_sound() else None
         if state is not None and self._spent > 0.1 * SNAPSHOT_AFTER:
             self._spent, self._snapshot_size = max(self._spent, SNAPSHOT_AFTER), 0

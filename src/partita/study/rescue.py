@@ -1,8 +1,8 @@
-"""Save what is sound of a damaged study in a new file.
+"""Save the intact part of a damaged study in a new file.
 
-The sound rows of the log are kept, in their order. A row that needs one that is lost is lost too:
-the value of a trial whose beginning is gone has no parameters. Trials keep their numbers: where the
-beginning of one is lost, a failed trial stands in its place.
+The intact rows of the log are kept, in their order. A row that depends on a lost one is lost too: a
+value is useless without the parameters of its trial. Trials keep their numbers: a trial whose first
+row is lost is replaced by a failed one.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Saved:
     path
         The new file.
     events
-        How many events it has.
+        The number of its events.
     values
-        How many of them are values.
+        The number of its events with a value.
     lost
-        What was lost, a sentence each.
+        What was lost, one sentence each.
     """
 
     path: Path
@@ -44,15 +44,15 @@ class Saved:
 
 
 def save(report: Report, path: str | PathLike[str]) -> Saved:
-    """Write what `check` found to be sound to a new file."""
+    """Write what `check` found intact to a new file."""
     saved = Saved(place.as_path(path))
     if saved.path.exists():
-        raise InvalidInput(f"{saved.path} is there already: give the name of a new file")
+        raise InvalidInput(f"{saved.path} already exists: give the name of a new file")
     if not saved.path.parent.is_dir():
-        raise InvalidInput(f"{saved.path}: there is no folder {saved.path.parent}, make it first")
+        raise InvalidInput(f"{saved.path}: there is no folder {saved.path.parent}, create it first")
     if report.settings is None:
         raise StudyError(
-            f"{report.path}: what the study is about is damaged, so that nothing can be saved as a "
+            f"{report.path}: the settings of the study are damaged, so nothing can be saved as a "
             "study. Values may be left in the table events: see `sqlite3 FILE .recover`"
         )
     events = list(_kept(report, saved))
@@ -80,7 +80,7 @@ def _write(db: sqlite3.Connection, events: list[Event]) -> None:
 
 
 def _kept(report: Report, saved: Saved) -> Iterator[Event]:
-    """The events to keep, as they would follow each other in a log."""
+    """The events to keep, in an order that is valid for a log."""
     following, pending, expired = 0, set[int](), set[int]()
     for line in report.lines:
         event = line.event
@@ -88,13 +88,15 @@ def _kept(report: Report, saved: Saved) -> Iterator[Event]:
             saved.lost.append(f"event {line.seq}: {line.why}")
         elif event.kind in BEGINNINGS and event.trial >= following:
             for trial in range(following, event.trial):
-                saved.lost.append(f"trial {trial}: a failed trial stands in its place")
+                saved.lost.append(f"trial {trial}: replaced by a failed trial")
                 yield from _instead(event, trial)
             following = event.trial + 1
             if event.kind != Kind.ADD:
                 pending.add(event.trial)
             yield event._replace(owner=None)
-        elif event.trial in pending or (event.kind == Kind.TELL and event.trial in expired):
+        elif event.trial in pending or (
+            event.kind in (Kind.TELL, Kind.PRUNE) and event.trial in expired
+        ):
             if event.kind != Kind.ADOPT:
                 pending.discard(event.trial)
                 expired.discard(event.trial)
@@ -104,8 +106,8 @@ def _kept(report: Report, saved: Saved) -> Iterator[Event]:
         else:
             value = "" if event.value is None else f", value {event.value!r}"
             saved.lost.append(
-                f"event {event.seq}: {event.kind} of trial {event.trial}{value}, which has no "
-                "beginning, or an end already"
+                f"event {event.seq}: {event.kind} of trial {event.trial}{value}, whose first event "
+                "is lost, or which has already ended"
             )
 
 

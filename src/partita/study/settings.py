@@ -1,7 +1,7 @@
-"""What a study is about: written once, when it begins, and compared when it is opened again.
+"""The settings of a study: written once, when it is created, and compared when it is reopened.
 
-Functions cannot be stored. A constraint, or a policy of the user's own, is noted as being there and
-must be given again. Only policies of our own are ever looked up by a name found in a file.
+Functions cannot be stored. For a constraint, or a user's own policy, the file only records that
+there is one; it must be given again. Only built-in policies are looked up by a name in a file.
 """
 
 from __future__ import annotations
@@ -34,29 +34,29 @@ from partita.optimize.optimizer import Optimizer
 from partita.policies.construct import name_of
 from partita.space import Space, as_space
 
-#: Noise that is stored as it is; any other as `SubGaussian` of its constant.
+#: Noise models that are stored exactly; any other is stored as `SubGaussian` with its constant.
 _NOISES = {
     name: getattr(noises, name)
     for name in ("Uniform", "Gaussian", "Bounded", "Bernoulli", "SubGaussian")
 }
-#: Settings that may differ when a study is opened again: plans change.
+#: Settings that may differ when a study is reopened.
 _FREE = ("n_evals",)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a study, each as JSON has it.
+    """The settings of a study, as JSON data.
 
     Attributes
     ----------
     space
-        As `Space.to_json` writes it.
+        In the format of `Space.to_json`.
     constrained
         Whether there is a `feasible`, which is not stored.
     policy
-        None for the usual one, or a name of the registry with settings in brackets.
+        None for the default one, or a name of the registry, optionally with settings in brackets.
     own_policy
-        What a policy of the user's own is called, which is not stored.
+        The name of a user's own policy, which is not stored itself.
     constraints
         Bounds on quantities that an evaluation shows, such as "cost <= 10".
     """
@@ -77,18 +77,20 @@ class Settings:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Settings:
-        """Settings for a new study, from what the user gave, checked."""
+        """The settings of a new study, checked, from the user's arguments."""
         return cls(**_as_json(given))
 
     def differences(self, given: Mapping[str, Any]) -> list[str]:
-        """Where what the user gives now differs, a line each; what is None is not given."""
+        """The differences between the arguments given now and these settings; None is not given."""
         lines = []
         for name, value in _as_json(given).items():
             own = getattr(self, name)
             if name in _FREE or value == own:
                 continue
-            pair = map(Space.from_json, (own, value)) if name == "space" else (own, value)
-            lines.append("{} is {!r} there, but {!r} was given".format(name, *pair))
+            if name == "space":
+                lines.append(_other_space(Space.from_json(own), Space.from_json(value)))
+            else:
+                lines.append(f"{name} is {own!r} in the study, but {value!r} was given")
         return lines
 
     def build(
@@ -107,7 +109,7 @@ class Settings:
 
     @property
     def assumptions(self) -> Assumptions:
-        """What is assumed of the function."""
+        """The assumptions about the function."""
         return Assumptions(
             None if self.kernel is None else Matern(**self.kernel),
             self.norm_bound,
@@ -116,15 +118,30 @@ class Settings:
         )
 
     def missing(self, feasible: object, policy: object) -> str | None:
-        """What must be given again, for it cannot be stored; None if nothing is missing."""
+        """What must be given again because it cannot be stored; None if nothing is missing."""
         if self.constrained and feasible is None:
             return "it has a constraint, which is not stored: give feasible again"
         if self.own_policy is not None and policy is None:
             return (
-                f"it is played by a policy of your own, {self.own_policy}, which is not stored: "
+                f"it uses a policy of your own, {self.own_policy}, which is not stored: "
                 "give policy again"
             )
         return None
+
+    def check_same(self, given: Mapping[str, Any], path: object) -> None:
+        """Refuse settings that differ, or that lack what cannot be stored; `path` is the study's.
+
+        What is None is not given.
+        """
+        lines = self.differences(given)
+        if lines:
+            raise InvalidInput(
+                f"{path} is a study with other settings: {'; '.join(lines)}. Leave them out to "
+                "continue it, or give another file"
+            )
+        missing = self.missing(given["feasible"], given["policy"])
+        if missing is not None:
+            raise InvalidInput(f"{path} cannot be opened: {missing}")
 
     # -- as text -------------------------------------------------------------------------------
 
@@ -147,22 +164,35 @@ class Settings:
             settings._check()
         except (ArithmeticError, LookupError, AttributeError, TypeError, ValueError) as error:
             raise _edited(path, error) from error
-        except RecursionError as error:  # lists in lists in lists
+        except RecursionError as error:  # deeply nested lists
             raise _edited(path, "they are nested too deeply") from error
         return settings
 
     def _check(self) -> None:
-        """Refuse settings that a user could not have given: they may come from a stranger."""
+        """Refuse settings that a user could not have given: the file may come from a stranger."""
         for name, check in _STORED.items():
             value = getattr(self, name)
             if value is not None or name in _NEEDED:
                 check(value)
 
 
+def _other_space(own: Space, given: Space) -> str:
+    """What differs between two spaces: both of them, and the parameters that are not the same."""
+    text = f"space is {own!r} there, but {given!r} was given"
+    ours, theirs = (
+        [" ".join(line.split()) for line in space.describe().splitlines()] for space in (own, given)
+    )
+    more = [line for line in ours if line not in theirs]
+    less = [line for line in theirs if line not in ours]
+    parts = [f"only there: {', '.join(more)}"] if more else []
+    parts += [f"only given: {', '.join(less)}"] if less else []
+    return f"{text} ({'; '.join(parts) or 'in another order'})"
+
+
 def _edited(path: object, why: object) -> StudyError:
     return StudyError(
         f"{path}: the settings of the study are damaged or were edited ({why!s:.300}). Restore the "
-        "file from a copy"
+        "file from a backup"
     )
 
 
@@ -174,7 +204,7 @@ def _digest(text: str) -> str:
 
 
 def _as_json(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given, checked and in the form that is stored; without what is None."""
+    """The arguments that are not None, checked, in the form that is stored."""
     stored = {name: _AS_JSON[name](value) for name, value in given.items() if value is not None}
     policy = stored.pop("policy", None)
     if policy is not None:
@@ -222,7 +252,7 @@ def _policy_text(policy: Any) -> str:
 
 
 def _check_ours(policy: str) -> None:
-    """Refuse a stored policy that is not one of ours: no module is imported because a file says."""
+    """Refuse a stored policy that is not built in, so that a file cannot import modules."""
     from partita.policies.registry import METHODS
 
     _check_words(policy)
@@ -252,7 +282,7 @@ _NEEDED = ("space", "direction", "seed", "delta", "constrained")
 
 
 def _check_words(words: object) -> None:
-    """Refuse what is not text that could be the name of something."""
+    """Refuse anything but a string that could be a name."""
     if not isinstance(words, str) or len(words) > 1000:
         raise ValueError(f"{words!r:.100} is not a name")
 

@@ -1,10 +1,10 @@
 """The state of a study: its log, replayed event by event.
 
-An ask is replayed by asking the policy again. It then chooses the point that the log has, if the
-arithmetic is the same. Where it is not, under another version of Partita or NumPy or on another
-processor, the log is right: the policy's own choice is cancelled and the trial is at the logged
-point, pending for the policy too if it can take that in. Nothing told is lost by that, but asks
-that follow may differ from those of a study that never moved.
+An ask is replayed by asking the policy again. If the arithmetic is the same, it chooses the point
+in the log. With another version of Partita or NumPy, or on another processor, it may not; then the
+log takes precedence: the policy's own choice is cancelled and the trial is placed at the logged
+point, which also becomes pending for the policy if it supports that. No value is lost, but later
+asks may differ from those of a study that stayed where it was.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -21,27 +22,27 @@ from partita._state import Saved, wholes
 from partita._state import State as Data
 from partita._types import FloatArray
 from partita.errors import InvalidInput, NumericalError, StudyError
+from partita.optimize import early
+from partita.optimize.bulk import Batch
 from partita.optimize.game import Game
-from partita.optimize.optimizer import SAME_POINT, Optimizer, Trial
-from partita.optimize.trials import FAILED, FINISHED, PENDING
+from partita.optimize.optimizer import SAME_POINT, Optimizer
+from partita.optimize.trial import Trial
+from partita.optimize.trials import FAILED, PENDING
 from partita.optimize.values import Observation, as_std, as_value
 from partita.policies import optional
 from partita.policies.base import Policy
 
-from .events import BEGINNINGS, Event, Kind, as_data, data_of
+from .events import BEGINNINGS, FIELDS, Event, Kind, as_data, data_of
 
 _log = logging.getLogger(__name__)
 
-#: The answer is looked at after this many values, then each time there are this many times more.
+#: The recommendation is recorded after the first number of values, and then each time their number
+#: has grown by the second factor.
 FIRST_LOOK, LOOK_FACTOR = 20, 2
 
 
-#: The fields that the data of an event may have: values by name, and whether a trial failed.
-_DATA = {Kind.TELL: ("values",), Kind.ADD: ("values",), Kind.CANCEL: ("failed",)}
-
-
 class Answer(NamedTuple):
-    """The answer after `told` values, and how much better any other point could be."""
+    """The recommendation after `told` values, with its bounds and certificate."""
 
     told: int
     mean: float
@@ -51,7 +52,7 @@ class Answer(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """A trial that has begun, and the event that says so."""
+    """A trial that has begun, and the event that records it."""
 
     trial: Trial
     event: Event
@@ -60,24 +61,24 @@ class Begun(NamedTuple):
 class State:
     """A study after the first `seq` events of its log.
 
-    The methods that change it take checked numbers, points and values, and return what to log.
+    The methods that change it take checked arguments, and return the event to log.
 
     Attributes
     ----------
     optimizer
     seq
-        The last event that is in it.
+        The number of its last event.
     asked
         When each pending trial was asked for, in the order of the log.
     owners
-        Runs that evaluate pending trials, by the number of the trial.
+        The runs that evaluate pending trials, by the number of the trial.
     expired
-        Trials that expired and were not told since.
+        Trials that expired and have no value since.
     differing
-        Asks whose replay chose another point than the log has.
+        The number of asks whose replay chose another point than the log has.
     answer
-        The answer when the state looked last. It does so at the same moments whenever the log is
-        replayed, since policies may remember the best bound they have seen.
+        The latest recorded recommendation. It is computed at the same events whenever the log is
+        replayed, since policies may remember the best bound they have computed.
     """
 
     def __init__(self, optimizer: Optimizer) -> None:
@@ -87,6 +88,9 @@ class State:
         self.owners: dict[int, int] = {}
         self.expired: set[int] = set()
         self.differing = 0
+        #: Adds of the log that were made together, of which there are `_left` more to come.
+        self._batch: list[tuple[FloatArray, Observation]] = []
+        self._left = 0
         self.answer: Answer | None = None
 
     @property
@@ -101,22 +105,47 @@ class State:
         return self._begun(Kind.ASK, self.game.ask(), time, owner=owner)
 
     def expect(self, unit: FloatArray, time: float, owner: int | None) -> Begun:
-        """Begin a trial at a point (D,) chosen elsewhere."""
+        """Begin a trial at a point (D,) that the user chose."""
         return self._begun(Kind.EXPECT, self.game.expect(unit), time, owner=owner)
 
     def add(self, unit: FloatArray, seen: Observation, time: float) -> Begun:
-        """Take in a value known from elsewhere."""
+        """Record a value known from elsewhere as a new trial."""
         return self._begun(Kind.ADD, self.game.add(unit, *seen), time, seen)
 
-    def tell(self, number: int, seen: Observation, time: float) -> Event:
+    def add_many(self, batch: Batch, time: float) -> list[Event]:
+        """Take in many values known from elsewhere, together."""
+        events, left = [], len(batch.values)
+        for number, (unit, *seen) in zip(self.game.add_many(batch), batch.rows(), strict=True):
+            params = params_json(self.optimizer.space.decode(unit))
+            self.seq += 1
+            data, point = as_data({"batch": left}), _as_bytes(unit)
+            value, std = seen
+            events.append(
+                Event(self.seq, Kind.ADD, number, time, value, params, point, std=std, data=data)
+            )
+            left -= 1
+        self._look()
+        return events
+
+    def tell(
+        self, number: int, seen: Observation, time: float, reports: Mapping[int, float]
+    ) -> Event:
         """End a trial, pending or expired, with a value."""
-        self.game.tell(number, *seen)
-        data = self._data(seen)
+        self.game.tell(number, *seen, reports)
+        data = self._data(seen, reports)
         event = Event(self.seq + 1, Kind.TELL, number, time, seen.value, std=seen.std, data=data)
         return self._done(event)
 
+    def prune(self, number: int, time: float, reports: Mapping[int, float]) -> Event:
+        """End a trial, pending or expired, early."""
+        expected = self.game.expected(reports)
+        self.game.prune(number, expected, reports)
+        told = None if expected is None else list(expected[:2])
+        data = as_data({"reports": early.as_json(reports), "expected": told})
+        return self._done(Event(self.seq + 1, Kind.PRUNE, number, time, data=data))
+
     def cancel(self, number: int, time: float, failed: bool = False) -> Event:
-        """Give up a pending trial, whose evaluation `failed` or was dropped."""
+        """Cancel a pending trial, whose evaluation `failed` or was abandoned."""
         self._give_up(number, failed)
         data = as_data({"failed": True if failed else None})
         return self._done(Event(self.seq + 1, Kind.CANCEL, number, time, data=data))
@@ -127,19 +156,18 @@ class State:
         else:
             self.game.cancel(number)
 
-    def _data(self, seen: Observation | None) -> str | None:
+    def _data(self, seen: Observation | None, reports: Mapping[int, float]) -> str | None:
         """What an event holds of an observation besides value and noise."""
-        if seen is None:
-            return None
-        return as_data({"values": self.optimizer.constraints.named(seen.values)})
+        values = None if seen is None else self.optimizer.constraints.named(seen.values)
+        return as_data({"reports": early.as_json(reports), "values": values})
 
     def expire(self, number: int, time: float) -> Event:
-        """Give up a trial that has been pending for too long."""
+        """Cancel a trial that has been pending for too long."""
         self.game.cancel(number)
         return self._done(Event(self.seq + 1, Kind.EXPIRE, number, time))
 
     def adopt(self, number: int, time: float, owner: int | None) -> Event:
-        """Give a pending trial to another run."""
+        """Assign a pending trial to another run."""
         return self._done(Event(self.seq + 1, Kind.ADOPT, number, time, owner=owner))
 
     def _begun(
@@ -153,12 +181,12 @@ class State:
         trial, point = self.optimizer.trial(number), _as_bytes(self.game.ledger.unit(number))
         params = params_json(trial.params)
         value, std = (None, None) if seen is None else seen[:2]
-        data = self._data(seen)
+        data = self._data(seen, {})
         event = Event(self.seq + 1, kind, number, time, value, params, point, owner, std, data)
         return Begun(trial, self._done(event))
 
     def _done(self, event: Event) -> Event:
-        """Note what follows from an event, once the game has it."""
+        """Update the bookkeeping after an event."""
         number, kind = event.trial, event.kind
         if kind in (Kind.ASK, Kind.EXPECT, Kind.ADOPT):
             self.asked.pop(number, None)  # adopted: it is among the newest now
@@ -177,7 +205,7 @@ class State:
         return event
 
     def _look(self) -> None:
-        """Note the answer after a value, now and then."""
+        """Record the recommendation after a value, if it is due."""
         told, mark = self.optimizer.n_told, FIRST_LOOK
         while mark < told:
             mark *= LOOK_FACTOR
@@ -189,27 +217,69 @@ class State:
     # -- events of the log ---------------------------------------------------------------------
 
     def replay(self, event: Event) -> None:
-        """Take in the next event of the log; refused if it cannot be that."""
+        """Apply the next event of the log; refused if it is not a valid next event."""
         if event.seq != self.seq + 1:
             raise InvalidInput(f"event {self.seq + 1} is missing")
         try:
             kind = Kind(event.kind)
         except ValueError:
             raise InvalidInput(f"there is no kind {event.kind!r}") from None
-        data = data_of(event, _DATA.get(kind, ()))  # what a later Partita wrote is refused
-        number, following = event.trial, len(self.game.ledger)
+        data = data_of(event, FIELDS.get(kind, ()))
+        left = data.get("batch")
+        if left is None or left != self._left:
+            self.flush()
+        number, following = event.trial, len(self.game.ledger) + len(self._batch)
+        if left is not None:
+            self._gather(event, left, following)
+            return
         if kind in BEGINNINGS:
             if number != following:
                 raise InvalidInput(f"trial {following} comes next")
             self._replay_beginning(kind, number, self._point(event), event)
         elif kind == Kind.TELL:
             self.optimizer.number_of(number, kind, also=self.expired)
-            self.game.tell(number, *self._seen(event))
+            self.game.tell(number, *self._seen(event), early.from_json(data.get("reports")))
+        elif kind == Kind.PRUNE:
+            self.optimizer.number_of(number, kind, also=self.expired)
+            reports = early.from_json(data.get("reports"))
+            self.game.prune(number, self._expected(event, data.get("expected")), reports)
         else:
             self.optimizer.number_of(number, kind)
             if kind != Kind.ADOPT:
                 self._give_up(number, data.get("failed") is True)
         self._done(event)
+
+    def _gather(self, event: Event, left: Any, following: int) -> None:
+        """Keep an add until all that were made with it are there: policies learn them at once."""
+        if type(left) is not int or left < 1:
+            raise InvalidInput(f"its batch is {left!r:.40}")
+        if event.trial != following:
+            raise InvalidInput(f"trial {following} comes next")
+        unit = self._point(event)
+        self._check_allowed(event.trial, unit)
+        self._batch.append((unit, self._seen(event)))
+        self.seq, self._left = event.seq, left - 1
+        if not self._left:
+            self.flush()
+
+    def flush(self) -> None:
+        """Take in the adds that have been gathered: all of them, unless the log was cut."""
+        if self._batch:
+            units, seen = zip(*self._batch, strict=True)
+            values = np.array([each.value for each in seen])
+            stds = np.array([each.std for each in seen], dtype=float)
+            self.game.add_many(Batch(np.array(units), values, stds))
+            self._look()
+        self._batch, self._left = [], 0
+
+    def _expected(self, event: Event, given: Any) -> Observation | None:
+        """What a pruned trial was expected to have."""
+        if given is None:
+            return None
+        if not isinstance(given, list) or len(given) != 2 or given[1] is None:
+            raise InvalidInput(f"what was expected is {given!r:.40}")
+        value, std = as_value(given[0]), as_std(given[1])
+        return self._seen(event._replace(value=value, std=std))
 
     def _replay_beginning(self, kind: Kind, number: int, unit: FloatArray, event: Event) -> None:
         game = self.game
@@ -223,8 +293,8 @@ class State:
             game.move(number, unit)
             if not self.differing:
                 _log.warning(
-                    "trial %d: the log has another point than the policy chooses now, under "
-                    "another version or processor. The study goes on with the logged points.",
+                    "trial %d: the policy chooses another point than the one in the log, because "
+                    "of another version or processor. The study continues with the logged points.",
                     number,
                 )
             self.differing += 1
@@ -236,24 +306,26 @@ class State:
             raise InvalidInput(f"its point has {len(data)} bytes, but there are {dim} coordinates")
         unit = np.frombuffer(data, dtype="<f8").astype(np.float64)
         if not ((unit >= 0.0) & (unit <= 1.0)).all():
-            raise InvalidInput("its point lies outside the space")
+            raise InvalidInput("its point is outside the space")
         return unit
 
     def _seen(self, event: Event) -> Observation:
-        """The value of an event and its noise, which the policy given now must take."""
+        """The value and the noise of an event; the given policy must be able to use the noise."""
         seen = Observation(as_value(event.value), as_std(event.std), self._values(event))
         if seen.std is not None and not self.game.takes_std:
             raise StudyError(
-                f"the value of trial {event.trial} was told with std={seen.std!r}, but "
-                f"{type(self.game.policy).__name__} has no use for the noise of single values: "
+                f"the value of trial {event.trial} was reported with std={seen.std!r}, but "
+                f"{type(self.game.policy).__name__} does not use the noise of single values: "
                 "give the policy that the study was made with, or, if the file was edited, restore "
-                "it from a copy"
+                "it from a backup"
             )
         return seen
 
     def _values(self, event: Event) -> tuple[float, ...] | None:
         """The values of the constrained quantities that an event has, if there are such."""
-        values = data_of(event, _DATA[Kind.TELL]).get("values")
+        if event.kind == Kind.PRUNE:  # it ended before there were any
+            return None
+        values = data_of(event, FIELDS[Kind(event.kind)]).get("values")
         constraints = self.optimizer.constraints
         if values is None and not constraints.names:
             return None
@@ -265,13 +337,13 @@ class State:
         if not space.feasible(unit[None, :])[0]:
             raise StudyError(
                 f"feasible does not allow trial {number} of the study, at {space.decode(unit)!r}: "
-                "give the constraint that it was made with, or begin another study"
+                "give the constraint that it was made with, or create another study"
             )
 
     # -- as plain data ---------------------------------------------------------------------------
 
     def as_data(self) -> Data | None:
-        """All of it, for `restore`; None if the policy cannot say what has happened to it."""
+        """The whole state, for `restore`; None if the policy cannot save its state."""
         policy = optional.state(self.game.policy)
         if policy is None:
             return None
@@ -279,6 +351,7 @@ class State:
         return {
             "seq": self.seq,
             "ledger": self.game.ledger.as_data(),
+            "reports": self.game.curves.as_data(),
             "policy_class": type(self.game.policy).__qualname__,
             "policy": policy,
             "asked": wholes(self.asked),
@@ -291,17 +364,19 @@ class State:
         }
 
     def restore(self, data: Data) -> None:
-        """Go on from what `as_data` returned, in a state that was made for the same settings."""
+        """Restore what `as_data` returned, in a state made for the same settings."""
         saved, game = Saved(data, "snapshot"), self.game
         self.seq = saved.integer("seq")
         ledger, policy = game.ledger, game.policy
         ledger.restore(saved.part("ledger"))
         pending, trials = ledger.numbers(PENDING), len(ledger)
+        game.curves.restore(saved.part("reports"), trials)
+        saved.require(not set(pending) & set(game.curves), "reports of trials that have ended")
         self._check_points(saved, pending)
         saved.expect("policy_class", type(policy).__qualname__)
         policy.restore(data["policy"])
         if isinstance(policy, Policy):
-            saved.require(policy.told == ledger.counts[FINISHED], "a value of each finished trial")
+            saved.require(policy.told == ledger.known, "a value of each finished trial")
             saved.require(policy.pending <= len(pending), "a trial for each pending point")
         numbers = saved.numbers("asked", trials)
         saved.require(sorted(numbers) == pending, "a time for each pending trial")
@@ -329,15 +404,15 @@ class State:
     # -- questions -----------------------------------------------------------------------------
 
     def overdue(self, before: float) -> list[int]:
-        """Pending trials asked for before a time, by the clock of whoever asked for them.
+        """The pending trials that were asked for before a time, by the clocks of their processes.
 
-        All are looked at: clocks differ, so that one may be stamped in the future.
+        All are checked: clocks differ, so the times need not be in order.
         """
         return [number for number, time in self.asked.items() if time < before]
 
 
 def _number(value: float) -> float | int:
-    """A number of Python's own, whatever a policy of the user's returned."""
+    """A Python number, whatever type a user's own policy returned."""
     return value if type(value) is int else float(value)
 
 

@@ -1,8 +1,8 @@
 """The file of a study: SQLite with a write-ahead log, and a transaction for every change.
 
-Tables: `meta` (what the study is about, written once), `events` (every ask, tell and cancel, in
-order, never changed), `owners` (runs that asked), `progress` (what was known at some moments) and
-`snapshot` (the state at one event, to save its replay; it may be missing).
+Tables: `meta` (the settings of the study, written once), `events` (every ask, tell and cancel, in
+order, never changed), `owners` (runs that asked), `progress` (recommendations over time) and
+`snapshot` (the state at one event, which saves its replay; it may be missing).
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ from .failures import Unreadable, code_of, damaged, explained, outdated, overwri
 
 T = TypeVar("T")
 
-#: No database is shorter. SQLite takes such a file for an empty one, and would write over it.
+#: The smallest size of a database. SQLite would take a shorter file for an empty one and overwrite
+#: it.
 SMALLEST = 512
-#: Pages after which a process moves the write-ahead log into the file, which waits for the disk:
-#: rarely, for the mean cost of a change. Bytes that the log keeps on the disk once that is done.
+#: Pages after which a process moves the write-ahead log into the file. That waits for the disk, so
+#: it must be rare. And the bytes that the log keeps on the disk afterwards.
 LOG_PAGES, LOG_SIZE = 4000, 20_000_000
-#: What is read of the log, and how many rows of it at once.
+#: The columns of the log that are read, and the number of rows that are read at once.
 COLUMNS, BATCH = ", ".join(Event._fields), 5000
-#: How often the log is tried to be moved, while others write.
+#: The number of attempts to move the log while other processes write.
 TRIES = 5
-#: Pages that a small transaction writes, about, and the size of one.
+#: The approximate number of pages that a small transaction writes, and the size of a page in bytes.
 PAGES, PAGE = 3, 4096
 
 
 class Store:
-    """The connection to one file; opened again by itself after a fork.
+    """The connection to one file. It is reopened automatically after a fork.
 
     Parameters
     ----------
@@ -51,31 +52,31 @@ class Store:
     """
 
     def __init__(self, path: Path, durability: Literal["process", "power"], timeout: float) -> None:
-        #: The name as it was given, for messages.
+        #: The path as the user gave it, for messages.
         self.path = path
-        #: The file, wherever the process goes meanwhile.
+        #: The absolute path, which stays valid if the process changes its folder.
         self.file = _absolute(path)
         self.durability, self.timeout = durability, timeout
         self.lock = new_lock()
         self._db: sqlite3.Connection | None = None
-        #: Pages written since the log was moved last, about.
+        #: The approximate number of pages written since the log was last moved.
         self._pages = 0
         #: Whether the file, without its log, says that there is more in the log.
         self._marked = False
-        #: Whether nobody can write where the file is.
+        #: Whether the file is on a read-only medium.
         self._still = False
-        #: Which file it is, and which log it has, so that others in their place are noticed.
+        #: The identities of the file and its log, to notice if they are replaced.
         self._place: tuple[int, int] | None = None
         self._log: tuple[int, int] | None = None
         _STORES.add(self)
-        #: The connection, and any whose closing was interrupted: ended with the store.
+        #: The connection, and any whose closing was interrupted; all are closed with the store.
         self._open: list[sqlite3.Connection] = []
         weakref.finalize(self, _end, self._open)
 
     # -- opening -------------------------------------------------------------------------------
 
     def is_new(self) -> bool:
-        """Whether there is no file, or nothing in it."""
+        """Whether the file does not exist or is empty."""
         if not self.file.exists():
             return True
         db = self._connect(create=False)
@@ -87,7 +88,7 @@ class Store:
             db.close()
 
     def create(self, meta: Mapping[str, str]) -> bool:
-        """Make the file a study unless it is one, and return whether this call did."""
+        """Create the study unless it exists, and return whether this call created it."""
         db = self._connect(create=True)
         try:
             if self._is_there(db):
@@ -100,7 +101,7 @@ class Store:
             db.close()
 
     def _created(self, db: sqlite3.Connection, meta: Mapping[str, str]) -> bool:
-        if not self._is_new(db):  # another process was quicker
+        if not self._is_new(db):  # another process has created it meanwhile
             return False
         formats.create(db, meta)
         return True
@@ -109,7 +110,7 @@ class Store:
         if self._db is None:
             db = self._connect(create=False)
             try:
-                if self._place is not None:  # opened before: the memory of it must be of this file
+                if self._place is not None:  # reopened: it must still be the same file
                     self._check_place()
                 self._check(db)
                 self._upgrade(db)
@@ -126,32 +127,32 @@ class Store:
             self._open.append(db)
             self._db = db
         elif self._db.in_transaction and not is_under_way(Store._all_or_nothing, self):
-            _roll_back(self._db)  # of a call that was cut short twice
+            _roll_back(self._db)  # left by a call that was interrupted twice
         return self._db
 
     def _check_place(self) -> None:
-        """Refuse to write where nobody would find it again."""
+        """Refuse to write to a file that was moved, deleted or replaced."""
         if _identity(self.file) != self._place:
             raise StudyError(
                 f"{self.path} was moved, deleted or replaced while it was open. Put it back, or "
-                "open what is there now with Study.open"
+                "open the new file with Study.open"
             )
 
     def _check_log(self) -> None:
-        """Refuse to write to a log that nobody would find again, during a transaction.
+        """Refuse to write to a log that was replaced or deleted, during a transaction.
 
-        SQLite deletes the log when it takes itself for the last to close the file.
+        SQLite deletes the log when it believes that the last process has closed the file.
         """
         log = _identity(place.log_of(self.file))
         self._log = self._log or log
         if log != self._log:
-            raise overwritten(place.log_of(self.path), "this is not the log that was there")
+            raise overwritten(place.log_of(self.path), "this is another log than before")
 
     def _connect(self, create: bool) -> sqlite3.Connection:
         if not create and not self.file.exists():
             raise StudyError(
-                f"there is no study {self.path}: check the name, or begin one, with a "
-                "space or by `partita create`"
+                f"there is no study {self.path}: check the name, or create one, by giving a "
+                "space or with `partita create`"
             )
         if str(self.path).startswith(("sqlite:", ":memory:")):
             raise StudyError(f"{self.path} is not a file: give the name of one, such as tune.db")
@@ -160,7 +161,7 @@ class Store:
         if 0 < _size(self.file) < SMALLEST:
             raise self._no_study()
         if not self.file.parent.is_dir():
-            raise StudyError(f"{self.path}: there is no folder {self.path.parent}, make it first")
+            raise StudyError(f"{self.path}: there is no folder {self.path.parent}, create it first")
         if place.lacks_log(self.file):
             raise place.log_is_missing(self.path)
         place.check_locks(self.file.parent)
@@ -179,9 +180,9 @@ class Store:
         return db
 
     def _is_still(self, error: Exception) -> bool:
-        """Whether SQLite cannot open a file because nobody can write there: it may be read.
+        """Whether SQLite cannot open a file only because the medium is read-only.
 
-        A log must be empty: it cannot be read without writing beside it.
+        Then it can still be read, if its log is empty: reading a log needs write access.
         """
         return (
             code_of(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
@@ -194,14 +195,14 @@ class Store:
         return place.connect(self.file, mode)
 
     def _is_new(self, db: sqlite3.Connection) -> bool:
-        """Whether nothing has been stored yet, by us or by anybody."""
+        """Whether nothing has been stored in the file yet, by any program."""
         query = "SELECT 1 FROM sqlite_master LIMIT 1"
         with place.bounded(db):
             tables = self._retried(lambda: db.execute(query).fetchall())
         return not tables and not db.execute("PRAGMA application_id").fetchone()[0]
 
     def _is_there(self, db: sqlite3.Connection) -> bool:
-        """Whether there is a study, on a connection that is closed next; what is not is refused."""
+        """Whether there is a study, on a temporary connection; any other content is refused."""
         if self._is_new(db):
             return False
         self._check(db)
@@ -209,18 +210,16 @@ class Store:
         return True
 
     def _check(self, db: sqlite3.Connection) -> None:
-        """Refuse what is not a study, or one of another format; nothing is written."""
+        """Refuse a file that is not a study, or in another format; nothing is written."""
         if self._is_new(db):
-            raise StudyError(
-                f"{self.path} is empty, no study has been begun in it: give a space to begin one"
-            )
+            raise StudyError(f"{self.path} is empty: give a space to create a study in it")
         if db.execute("PRAGMA application_id").fetchone()[0] != formats.APPLICATION:
             raise self._no_study()
         with place.bounded(db):
             formats.check(db, self.path)
 
     def _upgrade(self, db: sqlite3.Connection) -> None:
-        """Bring a study of an older format up to date."""
+        """Upgrade a study of an older format."""
         try:
             formats.upgrade(db, lambda: self._begin(db))
         except Unreadable as error:
@@ -229,7 +228,7 @@ class Store:
             raise
         except Broken as error:
             raise damaged(self.path, str(error)) from error
-        formats.check(db, self.path)  # a newer Partita may have been quicker
+        formats.check(db, self.path)  # a newer Partita may have upgraded it meanwhile
 
     def _configure(self, db: sqlite3.Connection) -> None:
         mode = self._retried(lambda: db.execute("PRAGMA journal_mode").fetchone()[0])
@@ -245,23 +244,23 @@ class Store:
         db.execute(f"PRAGMA journal_size_limit = {LOG_SIZE}")
 
     def close(self) -> None:
-        """Close the connection; it is opened again if need be."""
+        """Close the connection; it is reopened at the next use."""
         with self.lock:
-            db, self._db, self._marked = self._db, None, False  # first: a closed one is of no use
+            db, self._db, self._marked = self._db, None, False  # first, so no closed one is used
             if db is not None:
                 try:
                     self._settle(db)
                 finally:
                     try:
-                        self._settle(db)  # should an interrupt have come in the first
+                        self._settle(db)  # again, in case the first call was interrupted
                     finally:
                         db.close()
                 self._open.remove(db)
 
     def _settle(self, db: sqlite3.Connection) -> None:
-        """Say that this is all, if the last to move the log has not come to that: see `_moved`.
+        """Mark the content as complete, if the last process to move the log did not: see `_moved`.
 
-        Should that fail, because the file is locked or read-only, the next to use it does.
+        If that fails because the file is locked or read-only, the next process to use it does it.
         """
         if self._still:
             return
@@ -272,7 +271,7 @@ class Store:
     # -- reading and writing -------------------------------------------------------------------
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        """What a query finds."""
+        """The rows of a query."""
         try:
             db = self._opened()
             return self._retried(lambda: db.execute(query, values).fetchall())
@@ -280,7 +279,7 @@ class Store:
             raise self._explained(error) from error
 
     def typed(self, query: str, types: Types, values: Sequence[Any] = ()) -> list[Any]:
-        """What a query finds, refused unless its columns are of some types, the first rising."""
+        """The rows of a query, checked: columns have the given types, and the first increases."""
         try:
             db = self._opened()
             return self._retried(lambda: list(typed(db.execute(query, values), types)))
@@ -293,7 +292,7 @@ class Store:
         """The table `meta`."""
         meta = dict(self.typed("SELECT key, value FROM meta ORDER BY key", ((str,), (str,))))
         if meta.keys() != {"settings", "checksum", "written_by", "head"}:
-            raise damaged(self.path, "the table meta has other rows than Partita writes")
+            raise damaged(self.path, "the table meta does not have the rows that Partita writes")
         return meta
 
     def head(self) -> str:
@@ -305,11 +304,11 @@ class Store:
             raise self._explained(error) from error
 
     def events(self, after: int, digest: bytes = ORIGIN) -> Iterator[Event]:
-        """The log after an event of some digest, in order, each checked against its digest."""
+        """The events after number `after` with this digest, in order, with checked digests."""
         while True:
             events = self._events_from(after)
             if len(events) > (after > 0):
-                # By a newer Partita, perhaps, which has upgraded the file.
+                # Perhaps a newer Partita has upgraded the file.
                 self._check_format()
             if after:
                 self._check_same(after, digest, events.pop(0) if events else None)
@@ -323,9 +322,9 @@ class Store:
                 return
 
     def check_last(self, seq: int, digest: bytes) -> None:
-        """Refuse a log in which the last event that this process has seen is another, or missing.
+        """Refuse a log in which the last event that this process saw has changed or is missing.
 
-        On a file system without working locks, this is how a writer learns of it.
+        This is how a writer notices a file system without working locks.
         """
         if seq and self._db is not None and _identity(self.file) == self._place:
             if not self._still:
@@ -335,11 +334,11 @@ class Store:
 
     def _check_same(self, seq: int, digest: bytes, event: Event | None) -> None:
         if event is None or (event.seq, event.digest) != (seq, digest):
-            what = f"event {seq} of the log is not the one that was there"
+            what = f"event {seq} of the log has changed"
             raise overwritten(self.path, what)
 
     def _events_from(self, first: int, most: int = BATCH) -> list[Event]:
-        """Some rows of the log from one on, each checked before the next is read."""
+        """At most `most` events from number `first`, each checked before the next is read."""
         query = f"SELECT {COLUMNS} FROM events WHERE seq >= ? ORDER BY seq LIMIT ?"
         try:
             db = self._opened()
@@ -350,15 +349,15 @@ class Store:
             raise damaged(self.path, str(error)) from error
 
     def _check_format(self) -> None:
-        """Refuse a file that another process has brought to a newer format."""
+        """Refuse a file that another process has upgraded to a newer format."""
         db = self._opened()
         if not formats.is_current(db):
             formats.check(db, self.path)
 
     def transact(self, work: Callable[[sqlite3.Connection], T], size: int = 0) -> T:
-        """What `work` returns, in a transaction: committed when it ends, undone if it raises.
+        """Run `work` in a transaction and return its result; it is rolled back if `work` raises.
 
-        `size` is how many bytes it stores, if they are many.
+        `size` is the number of bytes it stores, if large.
         """
         if not self._marked:
             self._mark()
@@ -369,14 +368,14 @@ class Store:
         return result
 
     def _move_log(self) -> None:
-        """Move the write-ahead log into the file, while nobody can write.
+        """Move the write-ahead log into the file, while no process can write.
 
         SQLite up to 3.51.2 may lose a transaction that is committed while another process does this
-        (sqlite.org/wal.html, "The WAL-Reset Bug"). So it never does so by itself here, and we hold
-        the lock that writers need while a second connection does.
+        (sqlite.org/wal.html, "The WAL-Reset Bug"). So it never does this automatically here, and
+        this process holds the writers' lock while a second connection does it.
         """
         self._pages = 0
-        # What cannot be moved now stays in the log, and is safe there.
+        # Whatever cannot be moved now is safe in the log.
         with contextlib.suppress(StudyError, sqlite3.Error):
             for _ in range(TRIES):
                 moved = False
@@ -386,17 +385,17 @@ class Store:
                 finally:
                     try:
                         self._settle(self._opened())
-                    finally:  # again, should an interrupt have come in the first
+                    finally:  # again, in case the first call was interrupted
                         self._settle(self._opened())
                 if moved:
                     return
 
     def _moved(self, db: sqlite3.Connection) -> bool:
-        """Move the log, in a transaction, if nobody has stored anything since `meta` says MORE.
+        """Move the log, in a transaction, if nothing was stored since `meta` was set to MORE.
 
-        The next transaction, the first in the log, says that this is all: see `place`. It is one of
-        its own, or SQLite would never begin the log anew; should we be killed before it, whoever
-        opens the file, closes it, ends or stores something next says so.
+        The next transaction, the first in the log, marks the content as complete: see `place`. It
+        must be a separate one, or SQLite would never restart the log. If this process is killed
+        before it, the next process that opens, closes or changes the file does it.
         """
         if not place.head(db).endswith(MORE):
             return False
@@ -408,7 +407,7 @@ class Store:
         return True
 
     def _mark(self) -> None:
-        """See to it that the file, without its log, says that there is more in the log."""
+        """Make sure that the file, without its log, says that there is more in the log."""
         self._opened()
         if not place.says_more(self.file):
             self._move_log()
@@ -425,18 +424,18 @@ class Store:
             db = self._opened()
             if db.in_transaction:
                 raise HalfChanged(
-                    f"{self.path}: a study cannot be changed from within another change of it: "
-                    "`feasible` must not use it"
+                    f"{self.path}: a study cannot be changed while another change of it is in "
+                    "progress: `feasible` must not use it"
                 )
             return self._all_or_nothing(db, checked_work)
         except sqlite3.Error as error:
             raise self._explained(error) from error
 
     def _all_or_nothing(self, db: sqlite3.Connection, work: Callable[[], T]) -> T:
-        """What `work` returns, in a transaction, whenever an interrupt comes.
+        """Run `work` in a transaction, safe against interrupts at any moment; return its result.
 
-        A context manager would not do: an interrupt may come as `__exit__` is entered, or between
-        the transaction's beginning and the block, and the file would stay locked for everybody.
+        A context manager would not be safe: an interrupt may come when `__exit__` is entered, or
+        between the beginning of the transaction and the block, and the file would stay locked.
         """
         try:
             self._begin(db)
@@ -445,7 +444,7 @@ class Store:
         finally:
             try:
                 _roll_back(db)
-            finally:  # again, should an interrupt have come before the first did anything
+            finally:  # again, in case the first call was interrupted before it did anything
                 _roll_back(db)
         return result
 
@@ -453,7 +452,7 @@ class Store:
         self._retried(lambda: db.execute("BEGIN IMMEDIATE"))
 
     def _retried(self, action: Callable[[], T]) -> T:
-        """Do something for which SQLite may have to wait."""
+        """Call an action that may have to wait for a lock, and return its result."""
         end = time.monotonic() + self.timeout
         while True:
             try:
@@ -463,7 +462,7 @@ class Store:
                     raise
 
     def _no_study(self) -> StudyError:
-        return StudyError(f"{self.path} is not a study of Partita: it was left as it is")
+        return StudyError(f"{self.path} is not a study of Partita: it was not changed")
 
     def _explained(self, error: Exception) -> StudyError:
         if code_of(error) == sqlite3.SQLITE_NOTADB:
@@ -476,12 +475,12 @@ def _absolute(path: Path) -> Path:
         return path.absolute()
     except OSError as error:  # the current folder was deleted
         raise StudyError(
-            f"{path}: there is no current folder ({error}): give a full name"
+            f"{path}: there is no current folder ({error}): give an absolute path"
         ) from error
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    """Which file is there now."""
+    """The identity of the file at a path."""
     try:
         status = path.stat()
     except OSError:
@@ -504,9 +503,9 @@ def _roll_back(db: sqlite3.Connection) -> None:
 
 
 def _end(connections: list[sqlite3.Connection]) -> None:
-    """Close what nobody has closed, as the process ends or the store is forgotten.
+    """Close connections that are still open when the process ends or the store is deleted.
 
-    SQLite would do so as well, and delete the log of a file that says that there is more in it.
+    SQLite would also close them, but would delete the log of a file that says it has one.
     """
     for db in connections:
         with contextlib.suppress(sqlite3.Error):
@@ -521,8 +520,8 @@ def _end(connections: list[sqlite3.Connection]) -> None:
 
 # -- forks -----------------------------------------------------------------------------------------
 
-# SQLite's locks are not inherited by a forked process, although its memory says that they are: a
-# file open in both would lose what the child writes. So no connection is open during a fork.
+# A forked process does not inherit SQLite's locks, although its memory says that it holds them. If
+# a file were open in both, what the child writes would be lost. So no connection is open in a fork.
 
 _STORES: weakref.WeakSet[Store] = weakref.WeakSet()
 

@@ -8,24 +8,28 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
-from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
-from partita._checks import as_number, check_choice
+from partita._checks import NotGiven, as_number, check_choice, check_count, seed_or_drawn
 from partita._types import FloatArray, Prediction
 from partita.errors import InvalidInput
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
+from partita.optimize.bulk import is_many, read_batch
 from partita.optimize.constraints import Constraints, Known
-from partita.optimize.optimizer import Optimizer, Suggestion, Trial
+from partita.optimize.logs import log_added, log_begun, log_cancelled, log_pruned, log_told
+from partita.optimize.optimizer import Optimizer, reports_of
 from partita.optimize.result import Checkpoint
+from partita.optimize.trial import Suggestion, Trial
 from partita.optimize.trials import Trials
+from partita.optimize.values import Observation
 from partita.policies.base import Policy
 from partita.space import Space
 
 from . import owner as owners
 from .events import FIRST_TIME, LAST_TIME, OWNERS, PROGRESS, Kind
+from .owner import NOBODY, Owner
 from .place import as_path
 from .replica import Change, Replica
 from .settings import Settings
@@ -34,43 +38,24 @@ from .store import Store
 T = TypeVar("T")
 
 
-class Owner(NamedTuple):
-    """A run, by its two rows in the table `owners`.
-
-    Attributes
-    ----------
-    evaluates
-        Owns the trials that it evaluates.
-    holds
-        Owns those that it keeps pending without evaluating them.
-    """
-
-    evaluates: int | None = None
-    holds: int | None = None
-
-
-#: Asks for trials that are evaluated elsewhere.
-NOBODY = Owner()
-
-
 class Study:
-    """An `Optimizer` whose every ask, tell and cancel is kept in a file. Made by `Study.open`.
+    """An `Optimizer` that keeps every ask, tell and cancel in a file. Use `Study.open` to make one.
 
-    Several threads and processes of one machine may use the same file at once. A call that has
-    returned is in the file: it survives the end of the process at any moment.
+    Several threads and processes of one machine may use the same file at the same time. Once a call
+    has returned, its effect is stored and survives a crash of the process at any moment.
 
     Attributes
     ----------
     path
     settings
-        What the study is about.
+        The settings of the study.
     """
 
     def __init__(self, replica: Replica, owner: Owner = NOBODY) -> None:
         store = replica.store
         self.path, self.settings = store.path, replica.settings
         self._store, self._replica, self._owner = store, replica, owner
-        #: Trials that a killed run had under way, which `ask` returns before any other.
+        #: Trials that a killed run was evaluating; `ask` returns them first.
         self.adopted: deque[Trial] = deque()
 
     @classmethod
@@ -80,7 +65,7 @@ class Study:
         space: Any = None,
         *,
         direction: Literal["minimize", "maximize"] | None = None,
-        seed: int | None = None,
+        seed: int | NotGiven | None = NotGiven.NOT_GIVEN,
         n_evals: int | None = None,
         norm_bound: float | None = None,
         noise: Noise | None = None,
@@ -94,7 +79,7 @@ class Study:
         timeout: float = 30.0,
         must_be_new: bool = False,
     ) -> Study:
-        """Open a study, or begin one if there is none and a space is given.
+        """Open a study, or create one if there is none and a space is given.
 
         Parameters
         ----------
@@ -102,31 +87,33 @@ class Study:
             The file, such as "tune.db".
         space, direction, seed, n_evals, norm_bound, noise, kernel, delta, policy, feasible,
         constraints
-            As for `Optimizer`, with the same defaults when a study begins. What is given when it is
-            opened again must be as it was, but for `n_evals`; what is not given is as it was.
-            `feasible`, or a policy that is not one of ours by name, must be given again.
+            As for `Optimizer`, with the same defaults when a study is created. When it is reopened,
+            arguments that are left out keep their stored values. Those given must equal the stored
+            ones, or an error lists the differences; only `n_evals` may change. `feasible`, or a
+            policy other than a built-in one by name, is not stored and must be given again.
+            A seed of None draws one when a study is created: `study.seed` has it.
         expire_after
-            Seconds after which a pending trial is given up by whoever uses the study next. Its
-            value is still welcome when it comes. Never, if not given.
+            Seconds after which a pending trial is cancelled, at the next use of the study. Its
+            value is still accepted if it comes later. By default trials never expire.
         durability
-            What a call that has returned survives: "process", the end of the process, `kill -9`
-            included, and of other programs; "power", a power cut or a crash of the system as well.
-            After one of those, a study of "process" may lack the last seconds, but is whole.
+            What a call that has returned survives. "process": a crash of the process, `kill -9`
+            included. "power": also a power cut or a crash of the system, which with "process" may
+            lose the last seconds, but leaves the file intact.
         timeout
             Seconds to wait while another process has the file locked.
         must_be_new
-            Refuse to open a study that is there already.
+            Refuse to open a study that already exists.
         """
         check_choice("durability", durability, ("process", "power"))
         seconds = as_number(timeout)
         if not 0.0 <= seconds < float("inf"):
-            raise InvalidInput(f"timeout={timeout!r}: give seconds, at least 0")
+            raise InvalidInput(f"timeout={timeout!r}: give a number of seconds, at least 0")
         if isinstance(space, Space) and feasible is None:
             feasible = space.constraint
         given = {
             "space": space,
             "direction": direction,
-            "seed": seed,
+            "seed": None if isinstance(seed, NotGiven) else seed,
             "n_evals": n_evals,
             **Assumptions(kernel, norm_bound, noise, delta).keywords(),
             "policy": policy,
@@ -138,44 +125,52 @@ class Study:
         begun = False
         with store.lock:  # no other thread forks while the file is open
             if space is not None:
-                wanted = Settings.of(given)
+                drawn = {"seed": seed_or_drawn(None)} if seed is None else {}
+                wanted = Settings.of({**given, **drawn})
                 if store.is_new():
-                    wanted.build(feasible, policy)  # what cannot be played is refused, not stored
+                    wanted.build(feasible, policy)  # refuse unusable settings before storing them
                     begun = store.create(wanted.to_meta())
             if must_be_new and not begun:
                 raise InvalidInput(
-                    f"{store.path} is a study already: open it, or give another name"
+                    f"{store.path} is already a study: open it, or give another name"
                 )
             settings = Settings.from_meta(store.meta(), store.path)
-        _check_same(settings, given, store.path)
+        settings.check_same(given, store.path)
         return cls(Replica(store, settings, feasible, policy))
 
     def check(self, space: Any = None, **settings: Any) -> None:
-        """Refuse a space, or settings of `open`, that differ from those of the study."""
+        """Raise an error if a space, or settings of `open`, differ from those of the study."""
         given = {name: value for name, value in settings.items() if value is not None}
         functions = {"feasible": self._replica.feasible, "policy": self._replica.policy}
-        _check_same(self.settings, {**functions, "space": space, **given}, self.path)
+        self.settings.check_same({**functions, "space": space, **given}, self.path)
 
     # -- asking and telling --------------------------------------------------------------------
 
-    def ask(self) -> Trial:
-        """The next trial. Ask again before telling and this one stays pending."""
+    @overload
+    def ask(self, count: None = None) -> Trial: ...
+    @overload
+    def ask(self, count: int) -> list[Trial]: ...
+    def ask(self, count: int | None = None) -> Trial | list[Trial]:
+        """The next trial to evaluate, or a list of `count` trials: see `Optimizer.ask`."""
+        number = 1 if count is None else check_count(count)
+        begun = self._changed(lambda change: [self._next_trial(change) for _ in range(number)])
+        for trial in begun:
+            log_begun(trial.number, trial.params)
+        return begun[0] if count is None else begun
 
-        def next_trial(change: Change) -> Trial:
-            state = change.state
-            while self.adopted:
-                trial = self.adopted.popleft()
-                if trial.number in state.asked or trial.number in state.expired:
-                    return trial  # nobody has settled it since
-            change.begin()
-            begun = state.ask(time.time(), self._owner.evaluates)
-            change.log(begun.event)
-            return begun.trial
-
-        return self._changed(next_trial)
+    def _next_trial(self, change: Change) -> Trial:
+        state = change.state
+        while self.adopted:
+            trial = self.adopted.popleft()
+            if trial.number in state.asked or trial.number in state.expired:
+                return trial  # it is still pending
+        change.begin()
+        begun = state.ask(time.time(), self._owner.evaluates)
+        change.log(begun.event)
+        return begun.trial
 
     def expect(self, params: Any) -> Trial:
-        """A trial at parameters that were chosen elsewhere and are being evaluated."""
+        """A new trial at parameters that you chose and are evaluating."""
 
         def expected(change: Change) -> Trial:
             unit = change.state.optimizer.point_of(params, "expect")
@@ -184,58 +179,90 @@ class Study:
             change.log(begun.event)
             return begun.trial
 
-        return self._changed(expected)
+        trial = self._changed(expected)
+        log_begun(trial.number, trial.params, "expected")
+        return trial
 
     def tell(self, trial: Trial | int, value: Any, std: float | None = None) -> None:
-        """Report the value of a trial, given itself or its number. One that expired is welcome.
+        """Report the value of a trial, pending or expired: the trial itself, or its number.
 
-        `std` is the standard deviation of this value's noise, if that is known: 0 means exact. With
-        constraints the value is a dict, such as `{"loss": 0.3, "cost": 9.1}`.
+        `std` is the standard deviation of this value's noise, if it is known; 0 means exact. With
+        constraints the value is a dict, such as `{"loss": 0.3, "cost": 9.1}`. Tell every value:
+        bounds are wrong for values that were selected by how they turned out.
         """
 
-        def told(change: Change) -> None:
+        def told(change: Change) -> tuple[int, Observation]:
             state = change.state
             number = state.optimizer.number_of(trial, "tell", also=state.expired)
             seen = state.optimizer.observation(value, std, "tell")
             change.begin()
-            change.log(state.tell(number, seen, time.time()))
+            change.log(state.tell(number, seen, time.time(), reports_of(trial)))
+            return number, seen
 
-        self._changed(told)
+        number, seen = self._changed(told)
+        log_told(number, seen.value, seen.std)
+
+    def prune(self, trial: Trial | int) -> bool:
+        """End a trial early, whose evaluation can hardly become the best: see `Optimizer`."""
+
+        def pruned(change: Change) -> bool:
+            state = change.state
+            number = state.optimizer.number_of(trial, "prune", also=state.expired)
+            change.begin()
+            event = state.prune(number, time.time(), reports_of(trial))
+            change.log(event)
+            log_pruned(number, len(reports_of(trial)))
+            return '"expected"' in (event.data or "")
+
+        return self._changed(pruned)
 
     def cancel(self, trial: Trial | int) -> None:
-        """Give up a trial whose evaluation was dropped. One that expired stays so."""
+        """Cancel a trial whose evaluation was abandoned. An expired one stays expired."""
         self._give_up(trial, "cancel")
 
     def fail(self, trial: Trial | int) -> None:
-        """Give up a trial whose evaluation failed, so that it is learned where that happens."""
+        """Cancel a trial whose evaluation failed, so that it is learned where that happens."""
         self._give_up(trial, "fail")
 
     def _give_up(self, trial: Trial | int, verb: str) -> None:
-        def given_up(change: Change) -> None:
+        def cancelled(change: Change) -> int:
             state = change.state
             number = state.optimizer.number_of(trial, verb, also=state.expired)
             if number not in state.expired:
                 change.begin()
                 change.log(state.cancel(number, time.time(), failed=verb == "fail"))
+            return number
 
-        self._changed(given_up)
+        log_cancelled(self._changed(cancelled))
 
-    def add(self, params: Any, value: Any, std: float | None = None) -> int:
-        """Report a value known from elsewhere, at any time, and get the number of its trial.
+    def add(self, params: Any, value: Any, std: Any = None) -> Any:
+        """Report a value known from elsewhere, or many in one transaction: see `Optimizer.add`.
 
-        `value` and `std` are as for `tell`.
+        Returned is the number of the trial, or the list of their numbers.
         """
 
-        def added(change: Change) -> int:
+        def added(change: Change) -> tuple[Any, Observation | None]:
             optimizer = change.state.optimizer
+            if is_many(params, value, optimizer.space):
+                optimizer.constraints.refuse_many()
+                batch = read_batch(
+                    params, value, std, optimizer.space, optimizer.point_of, optimizer.std_of
+                )
+                change.begin()
+                events = change.state.add_many(batch, time.time())
+                change.log_all(events)
+                return [event.trial for event in events], None
             seen = optimizer.observation(value, std, "add")
             unit = optimizer.point_of(params, "add")
             change.begin()
             begun = change.state.add(unit, seen, time.time())
             change.log(begun.event)
-            return begun.trial.number
+            return begun.trial.number, seen
 
-        return self._changed(added)
+        numbers, seen = self._changed(added)
+        if seen is not None:
+            log_added(numbers, params, seen.value, seen.std)
+        return numbers
 
     def _changed(self, work: Callable[[Change], T]) -> T:
         with self._store.lock:
@@ -245,10 +272,10 @@ class Study:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[Study]:
-        """The study as one run of this process sees it: what it asks for is the run's own.
+        """A view of the study for one run of this process, which owns the trials it asks for.
 
-        Trials of runs that ended without telling them, because they were killed, come first. Each
-        of several runs at once has a study of its own here, on the same file and memory.
+        The pending trials of killed runs come first. Each of several simultaneous runs gets its own
+        view, on the same file and memory.
         """
         name = owners.begin()
         try:
@@ -257,7 +284,7 @@ class Study:
             owners.end(name)
 
     def _begun(self, change: Change, name: str) -> Study:
-        """The study as a new run sees it, with the trials that killed runs left."""
+        """A view of the study for a new run, with the pending trials of killed runs."""
         state = change.state
         dead = {key: other for key, other in self._store.typed(*OWNERS) if owners.is_dead(other)}
         owner = Owner(self._new_owner(name), self._new_owner(name + owners.HELD))
@@ -269,7 +296,7 @@ class Study:
                 change.log(state.adopt(number, time.time(), owner.evaluates))
                 run.adopted.append(state.optimizer.trial(number))
         for number, other in left:
-            if other.endswith(owners.HELD):  # failed, or passed over
+            if other.endswith(owners.HELD):  # failed, or skipped
                 change.log(state.cancel(number, time.time()))
         return run
 
@@ -278,9 +305,9 @@ class Study:
         return int(self._store.rows("SELECT max(id) FROM owners")[0][0])
 
     def hold(self, trial: Trial) -> None:
-        """Keep a trial of a run pending that is not evaluated any more, if it was at all.
+        """Keep a trial of a run pending although it is not being evaluated.
 
-        Should the run be killed, another does not evaluate it either.
+        If the run is killed, the next run does not evaluate the trial either.
         """
 
         def held(change: Change) -> None:
@@ -295,7 +322,7 @@ class Study:
     # -- answers -------------------------------------------------------------------------------
 
     def recommend(self) -> Suggestion:
-        """The best parameters by what is known, not by the luckiest value."""
+        """The best parameters by what is known: see `Optimizer.recommend`."""
         return self._read(Optimizer.recommend)
 
     def constraints_at(self, params: Any) -> dict[str, Known]:
@@ -303,7 +330,7 @@ class Study:
         return self._read(lambda optimizer: optimizer.constraints_at(params))
 
     def certificate(self) -> float:
-        """How much better than the recommended parameters any others can still be."""
+        """A bound on how much better any other parameters can be than the recommended ones."""
         return self._read(Optimizer.certificate)
 
     def predict(self, params: Sequence[Any] | FloatArray) -> Prediction:
@@ -317,27 +344,36 @@ class Study:
 
     @property
     def n_told(self) -> int:
-        """How many values have been told or added."""
+        """The number of values reported, by `tell` and `add`."""
         return self._read(lambda optimizer: optimizer.n_told)
 
     @property
     def n_failed(self) -> int:
-        """How many trials have been cancelled, or expired and were not told since."""
+        """The number of trials that were cancelled, or expired and have no value since."""
         return self._read(lambda optimizer: optimizer.n_failed)
 
     @property
+    def n_pruned(self) -> int:
+        """How many trials were ended early."""
+        return self._read(lambda optimizer: optimizer.n_pruned)
+
+    def reports(self, number: int) -> dict[int, float]:
+        """What a trial that has ended had reported after each step."""
+        return self._read(lambda optimizer: optimizer.reports(number))
+
+    @property
     def n_pending(self) -> int:
-        """How many trials are neither told nor cancelled."""
+        """The number of trials that have not ended."""
         return self._read(lambda optimizer: optimizer.n_pending)
 
     @property
     def policy(self) -> Policy:
-        """The policy, to look at: what it is told here does not reach the file."""
+        """The policy, for inspection only: values reported to it directly are not stored."""
         return self._read(lambda optimizer: optimizer.policy)
 
     @property
     def space(self) -> Space:
-        """What may vary."""
+        """The search space."""
         return self._read(lambda optimizer: optimizer.space)
 
     @property
@@ -351,30 +387,38 @@ class Study:
         return self.settings.direction
 
     @property
+    def seed(self) -> int:
+        """What random choices come from."""
+        return self.settings.seed
+
+    @property
     def guarantee(self) -> str:
-        """What stands behind the bounds, such as "proven" or "calibrated"."""
+        """The kind of guarantee of the bounds, such as "proven" or "calibrated"."""
         return self._read(lambda optimizer: optimizer.guarantee)
 
     @property
     def expired(self) -> tuple[int, ...]:
-        """Numbers of the trials that expired and were not told since."""
+        """The numbers of the trials that expired and have no value since."""
         with self._store.lock:
             return tuple(sorted(self._replica.current().expired))
 
     @property
     def differing(self) -> int:
-        """Asks of the log at which the policy would choose another point here: see the guide."""
+        """The number of asks in the log for which the policy would choose another point here.
+
+        That may happen with another version or processor: see the guide.
+        """
         with self._store.lock:
             return self._replica.current().differing
 
     def notes(self) -> list[Checkpoint]:
-        """The answers that were noted as values came in; `seconds` are those since 1970."""
+        """The recommendations recorded over time; `seconds` are since 1970."""
         with self._store.lock:
             rows = self._store.typed(*PROGRESS)
         return [Checkpoint._make(math.nan if v is None else v for v in row) for row in rows]
 
     def times(self, kinds: Sequence[Kind]) -> dict[int, float]:
-        """When each trial had its last event of some kinds, by its number: seconds since 1970."""
+        """The time of each trial's last event of the given kinds, in seconds since 1970."""
         places = ", ".join("?" * len(kinds))
         query = (
             f"SELECT trial, min(max(max(time), {FIRST_TIME}), {LAST_TIME}) FROM events "
@@ -383,6 +427,30 @@ class Study:
         with self._store.lock:
             return dict(self._store.typed(query, ((int,), (float,)), kinds))
 
+    # -- looking -------------------------------------------------------------------------------
+
+    def export(self, path: str | PathLike[str]) -> None:
+        """Write all trials to a file that ends in .csv or .parquet, as `partita export` does.
+
+        Parquet needs pyarrow: `pip install 'partita[tables]'`.
+        """
+        from .export import export
+
+        export(self, path)
+
+    def plot(
+        self,
+        path: str | PathLike[str] | None = None,
+        kind: Literal["run", "importance", "slices", "pairs", "timeline"] = "run",
+    ) -> Any:
+        """A Matplotlib figure of what is known, as `partita show --plot` draws it.
+
+        See `Result.plot`; refused while there are no values.
+        """
+        from .looking import as_result
+
+        return as_result(self).plot(path, kind)
+
     def _read(self, question: Callable[[Optimizer], T]) -> T:
         with self._store.lock:
             return question(self._replica.current().optimizer)
@@ -390,10 +458,10 @@ class Study:
     # -- as an object --------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Close the file; it is opened again at the next use.
+        """Close the file; it is reopened at the next use.
 
-        It need not be called: nothing is lost without, only the next to open it may have a little
-        more to replay.
+        Calling it is optional: nothing is lost without it, but the next process to open the study
+        may have a little more to replay.
         """
         with self._store.lock:
             self._replica.close()
@@ -408,6 +476,11 @@ class Study:
         store, replica = self._store, self._replica
         where = (str(store.file), replica.feasible, replica.policy)
         return _reopened, (*where, store.durability, store.timeout)
+
+    def _repr_html_(self) -> str:
+        from partita.optimize.html import player_html
+
+        return player_html(self, f"Study {self.path}")
 
     def __repr__(self) -> str:
         return f"Study({str(self.path)!r}, direction={self.direction!r})"
@@ -424,15 +497,3 @@ def _reopened(
     return Study.open(
         path, feasible=feasible, policy=policy, durability=durability, timeout=timeout
     )
-
-
-def _check_same(settings: Settings, given: dict[str, Any], path: Path) -> None:
-    lines = settings.differences(given)
-    if lines:
-        raise InvalidInput(
-            f"{path} is a study with other settings: {'; '.join(lines)}. Leave them out to go on "
-            "with it, or give another file"
-        )
-    missing = settings.missing(given["feasible"], given["policy"])
-    if missing is not None:
-        raise InvalidInput(f"{path} cannot be opened so: {missing}")

@@ -1,4 +1,4 @@
-"""A policy under test: how the rules build it, play it, and complain."""
+"""A policy under test: how the rules build it, run it, and report failures."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Move(NamedTuple):
 
 @dataclass
 class Game:
-    """A policy at play on a problem."""
+    """A policy that runs on a problem."""
 
     policy: Any
     problem: Problem

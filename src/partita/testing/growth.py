@@ -85,7 +85,7 @@ class GrowthTests(RuleTests):
 
 @lru_cache(maxsize=8)
 def long_run(case: Case, attempt: int) -> LongRun:
-    """Play a long run. Remembered, so that two rules can share it."""
+    """Make a long run. It is cached, so that two rules can share it."""
     steps, horizon = case.promises.steps, case.promises.steps + BLOCKS * BLOCK
     game = case.start(steps=steps // RATIO, horizon=horizon)
     early_state = _pickled(game.policy)

@@ -78,7 +78,7 @@ def _check_cumulative_regret(case: Case) -> None:
             f"{LATE_FRACTION:g} of what uniform sampling loses, and {IMPROVEMENT:g} of what it "
             "lost in the first quarter",
             f"it loses {last:.2f} of it, after {first:.2f} in the first quarter",
-            "See that ask() uses what was told, and maximises; or promise regret=None.",
+            "Make sure that ask() uses the values, and maximises; or promise regret=None.",
         )
 
 
@@ -102,8 +102,8 @@ def _check_simple_regret(case: Case) -> None:
             f"after {steps} steps the recommendation loses at most {allowed:g} of what that of "
             f"uniform sampling does, on average over {runs} runs",
             f"it loses {fraction:.2f} of it",
-            "See that ask() uses what was told, and that recommend() does not go by the luckiest "
-            "value; or promise regret=None.",
+            "Make sure that ask() uses the values, and that recommend() does not use the highest "
+            "single value; or promise regret=None.",
         )
 
 

@@ -42,13 +42,13 @@ class PendingTests(RuleTests):
                 case.check_same_answer(
                     forwards,
                     backwards,
-                    "pending points give the same recommendation whichever is told first",
-                    "Match a value to its ask by the point it is told with, not by the last ask.",
+                    "pending points give the same recommendation in whatever order they are told",
+                    "Match a value to its ask by its point, not by the last ask.",
                 )
 
     @rule(lambda promises: promises.pending, kinds=("grid", "arms"))
     def test_pending_twice(self, case: Case) -> None:
-        """The same point pending twice is two plays, told or cancelled one at a time."""
+        """The same point pending twice is two evaluations, which end one at a time."""
         few = Arms([[0.1, 0.2], [0.6, 0.9], [0.7, 0.1]]) if case.kind == "arms" else Grid(2, dim=2)
         game = case.start(case.problem_on(few))
         asks = [game.ask() for _ in range(9)]
@@ -127,7 +127,7 @@ class PendingTests(RuleTests):
 
     @rule(lambda promises: promises.cancel)
     def test_cancel(self, case: Case) -> None:
-        """A cancelled point is no longer pending, and the policy plays on."""
+        """A cancelled point is no longer pending, and the policy goes on."""
         game = case.start()
         for steps, asks in ((0, 1), (10, 1), (5, 6)):
             game.play(steps)

@@ -51,7 +51,7 @@ class AskTellTests(RuleTests):
             expected,
             asks,
             "overwriting arrays that ask, tell or recommend saw changes nothing",
-            "Return a copy of what the policy keeps, and keep copies of what it is told.",
+            "Return a copy of what the policy keeps, and keep copies of its arguments.",
         )
         game.check_inside(asks, "ask() after arrays were overwritten")
         game.check_count("pending", 0, "after every ask was told, with an equal array")
@@ -94,7 +94,7 @@ class AskTellTests(RuleTests):
                 raise Departure(
                     "the error says why there is no recommendation yet",
                     f"{type(error).__name__}({str(error)!r})",
-                    "Say that nothing was told yet, and what to do.",
+                    "Say that there are no values yet, and what to do.",
                 ) from error
         else:
             game.check_point(answer.x, "recommend().x before any data")
@@ -138,7 +138,7 @@ class AskTellTests(RuleTests):
 
 
 def _play_with_arrays(case: Case, game: Game, *, overwrite: bool) -> list[Any]:
-    """Play, and if asked overwrite all arrays as soon as the policy has seen them; the asks."""
+    """Run a policy, return its asks; optionally overwrite all arrays after each call."""
     asks, policy = [], game.policy
     for i, noise in enumerate(game.problem.noise_values(24)):
         x = policy.ask()

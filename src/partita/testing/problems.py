@@ -1,4 +1,4 @@
-"""What the rules play: small domains, easy functions, a little noise."""
+"""The problems of the rules: small domains, easy functions, a little noise."""
 
 from __future__ import annotations
 

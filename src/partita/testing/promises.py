@@ -12,7 +12,7 @@ from partita.errors import InvalidInput
 
 #: The kinds of domain: `Grid`, `Arms` and `Box`.
 KINDS = ("grid", "arms", "box")
-#: The fewest steps from which growth can be told from start-up.
+#: The smallest number of evaluations at which growth can be distinguished from start-up.
 SHORTEST_LONG_RUN = 400
 
 _YES_OR_NO = (True, False)
@@ -32,23 +32,23 @@ _CHOICES: dict[str, tuple[object, ...]] = {
 
 @dataclass(frozen=True)
 class Promises:
-    """What a policy promises; the suite checks this much and no more.
+    """The promises of a policy, which the suite checks.
 
     The defaults are those of a policy that keeps all of Partita's conventions at constant cost.
 
     Parameters
     ----------
     domains
-        The kinds of domain it plays, of "grid", "arms" and "box".
+        The kinds of domain it supports, among "grid", "arms" and "box".
     pending
-        It may be asked again before it is told, any number of times.
+        Points may be asked for, any number of times, before values are reported.
     cancel
-        A pending point may be given up with `cancel(x)`.
+        A pending point may be cancelled with `cancel(x)`.
     bulk
-        It takes many observations at once, `tell(X, Y)`.
+        It accepts many observations in one call, `tell(X, Y)`.
     unasked
-        It takes observations of points that it never asked for, and uses them. "accepted": it takes
-        them, used or not.
+        It accepts observations of points that it never asked for, and uses them. "accepted": it
+        accepts them, but need not use them.
     order_free
         What it recommends does not depend on the order in which the same values arrived. False for
         methods whose structure grows with the data, such as trees.
@@ -61,8 +61,8 @@ class Promises:
         What it models: a "smooth" function, of norm at most `norm_bound` for the kernel it is
         given, or one that is "linear", f(x) = θᵀx, ‖θ‖ at most `norm_bound`.
     regret
-        "cumulative": what it loses a step goes to zero. "simple": what its recommendation loses
-        does. None: neither.
+        "cumulative": its regret per evaluation goes to zero. "simple": the regret of its
+        recommendation does. None: neither.
     bounds
         The bounds of `recommend` hold with probability 1 − delta, and those of `certificate` where
         it has one. None: whether its `guarantee` is "proven".

@@ -50,7 +50,7 @@ class RepeatTests(RuleTests):
         case.check_same(
             expected,
             asks,
-            "a policy asks the same whether or not another is played beside it",
+            "a policy asks the same whether or not another is used at the same time",
             "Keep all state in the instance: no class attributes, globals or mutable defaults.",
         )
 
@@ -71,7 +71,7 @@ class RepeatTests(RuleTests):
                 if pickle.dumps(_random_states()) != before:
                     raise Departure(
                         "the global random state is left alone",
-                        "building and playing the policy changed it",
+                        "building and using the policy changed it",
                         advice,
                     )
             what = "asks do not depend on the global random state"

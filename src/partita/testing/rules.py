@@ -94,7 +94,7 @@ class Rule:
             last = traceback.extract_tb(error.__traceback__)[-1]
             place = f"{Path(last.filename).name}, line {last.lineno}, in {last.name}"
             happened = f"{type(error).__name__}: {error} ({place})"
-            says, cause = (self.description, happened, "Mend what raised it."), error
+            says, cause = (self.description, happened, "Fix what raised it."), error
         failure = Failure(f"{self.name}[{case.kind}]", *says)
         raise ConformanceError(f"{name_of(case.make)}: {failure}", (failure,)) from cause
 

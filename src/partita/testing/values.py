@@ -14,7 +14,7 @@ class ValueTests(RuleTests):
 
     @rule()
     def test_scales(self, case: Case) -> None:
-        """Functions a million times larger or smaller are played, or refused when it is built."""
+        """Functions a million times larger or smaller work, or are refused when it is built."""
         for scale in (1e-6, 1e6):
             problem = case.problem_on(odd_domain(case.kind, 2), scale=scale)
             try:
@@ -26,7 +26,7 @@ class ValueTests(RuleTests):
 
     @rule()
     def test_constant(self, case: Case) -> None:
-        """A function that is the same everywhere is played without fault."""
+        """A constant function causes no error."""
         for value in (0.0, 0.5):
             game = case.start()
             for _ in range(40):
@@ -38,12 +38,12 @@ class ValueTests(RuleTests):
                 raise Departure(
                     f"recommend().mean is near {value} when every value is",
                     f"it is {mean!r}",
-                    "Estimate the mean of f from the values told.",
+                    "Estimate the mean of f from the values.",
                 )
 
     @rule()
     def test_extremes(self, case: Case) -> None:
-        """Values far beyond what was announced are taken, or refused; the policy plays on."""
+        """Values far beyond what was announced are accepted, or refused; the policy goes on."""
         game = case.start(steps=5)
         for value in (1e30, -1e30, 5e-324, -0.0, 1e12, -1e12, 1e-12):
             x = game.policy.ask()
@@ -56,7 +56,7 @@ class ValueTests(RuleTests):
 
     @rule()
     def test_own_std(self, case: Case) -> None:
-        """Values of known noise are played; a `std` of `sub_gaussian` changes nothing."""
+        """Values of known noise are accepted; a `std` of `sub_gaussian` changes nothing."""
         twin, game = case.start(), case.start()
         if not takes_std(game.policy):
             return

@@ -20,7 +20,7 @@ def table() -> str:
 
 
 def page(text: str) -> str:
-    """A page with the table between its marks made anew."""
+    """A page with a new table between its marks."""
     return between(text, BEGIN, END, table())
 
 

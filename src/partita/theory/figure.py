@@ -49,7 +49,8 @@ LINES = (
     ),
     Look("igp-ucb", "IGP-UCB, derived", style.COLOURS["igp-ucb"]),
 )
-#: Bounds of algorithms that play the highest upper confidence bound: the least is the best proven.
+#: Bounds of algorithms that choose the highest upper confidence bound; the smallest is the best
+#: proven one.
 _OPTIMISTIC = ("pi-gp-ucb", "gp-ucb-whitehouse", "igp-ucb-vakili")
 
 
@@ -83,7 +84,7 @@ def draw(dims: Sequence[int] = (1, 2, 3), nu_max: float = 5.0) -> dict[str, byte
         title="How fast regret may grow: what is proven for Matérn kernels",
         text="Regret after T evaluations is at most of order T^e, up to logarithms; the lower "
         "bound says at least. Lines begin, at a ring, where their proofs do.\nShaded: between the "
-        "lower bound, which SupKernelUCB meets, and the best bound of an algorithm that plays the "
+        "lower bound, which SupKernelUCB meets, and the best bound of an algorithm that takes the "
         "highest upper confidence bound.",
     )
 

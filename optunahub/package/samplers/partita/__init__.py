@@ -2,4 +2,5 @@
 
 from partita.integrations.optuna import PartitaSampler
 
+
 __all__ = ["PartitaSampler"]

@@ -1,9 +1,9 @@
-"""A noisy objective with PartitaSampler, loaded as a package of OptunaHub."""
+"""A noisy objective with PartitaSampler."""
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
+import random
 
 import optuna
 import optunahub
@@ -15,7 +15,7 @@ def objective(trial: optuna.Trial) -> float:
     return (x - 1) ** 2 + 0.1 * n + random.gauss(0, 0.1)
 
 
-# From a copy of the registry; optunahub.load_module("samplers/partita") once it is published.
+# From a copy of the registry. Elsewhere: optunahub.load_module("samplers/partita").
 registry = Path(__file__).parents[2]
 module = optunahub.load_local_module(package="samplers/partita", registry_root=str(registry))
 sampler = module.PartitaSampler(seed=0)

@@ -10,9 +10,9 @@ from typing import Any
 
 import ray
 
-#: Seconds in which a cancelled task may end by itself, before its worker is ended.
+#: Seconds that a cancelled task has to end by itself, before its worker is ended.
 GRACE = 2.0
-#: Seconds between two looks whether cancelled tasks have ended.
+#: Seconds between two checks whether cancelled tasks have ended.
 LOOK = 0.05
 
 
@@ -22,20 +22,20 @@ class RayExecutor(Executor):
     Parameters
     ----------
     **options
-        Those of a Ray task, such as `num_cpus=2`, `num_gpus=1` or `max_retries=0`.
+        Options of a Ray task, such as `num_cpus=2`, `num_gpus=1` or `max_retries=0`.
 
     Notes
     -----
     Connects to the cluster that `ray.init(...)` named, or starts a local one, as Ray tasks do. A
     task whose worker dies is run again by Ray, three times unless `max_retries` says otherwise.
 
-    The first argument of `submit`, for `maximize` the user's function, is sent to the cluster once
-    and not with every task, so it may hold a data set. What changes in it later stays unseen.
+    The first argument of `submit` (for `maximize`, the user's function) is sent to the cluster
+    once, not with every task, so it may contain a data set. Later changes to it have no effect.
 
-    Futures can be cancelled while their tasks run. Python code in a task then sees a
-    `KeyboardInterrupt`; what has not ended two seconds later (a sleep, a program that is waited
-    for, a long call into compiled code see nothing) is ended with its worker. So the processors
-    are free again.
+    Futures can be cancelled while their tasks run. Python code in a task then gets a
+    `KeyboardInterrupt`. A task that has not ended two seconds later (such as a sleep, a wait for
+    another program, or a long call into compiled code) is ended together with its worker, so that
+    its processors are free again.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -56,7 +56,7 @@ class RayExecutor(Executor):
 
     @property
     def _max_workers(self) -> int:
-        """Tasks that the cluster has room for at once, where pools have this number."""
+        """The number of tasks that the cluster can run at the same time, as for pools."""
         there = ray.cluster_resources()
         rooms = [there.get(kind, 0.0) / need for kind, need in self._needs.items() if need > 0]
         return max(int(min(rooms, default=there.get("CPU", 1.0))), 1)
@@ -82,7 +82,7 @@ class RayExecutor(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more tasks. The cluster stays as it is."""
+        """Accept no more tasks. The cluster keeps running."""
         self._closed = True
         pending = list(self._pending)
         if cancel_futures:
@@ -94,7 +94,7 @@ class RayExecutor(Executor):
 
 
 class _Ending:
-    """Cancelled tasks, until the cluster is rid of them."""
+    """Cancelled tasks that have not ended yet."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -102,7 +102,7 @@ class _Ending:
         self._thread: threading.Thread | None = None
 
     def end(self, reference: Any) -> None:
-        """Ask a task to end, and see to it from another thread that it does."""
+        """Ask a task to end, and make sure from another thread that it does."""
         ray.cancel(reference)
         with self._lock:
             self._new.append(reference)
@@ -130,9 +130,9 @@ class _Ending:
 
 
 def _still_running(references: list[Any], seconds: float) -> list[Any]:
-    """Those that have not ended when the seconds are over, or none if there is no cluster any more.
+    """The tasks that have not ended after some seconds; none if the cluster is gone.
 
-    Looks now and then, as a wait within Ray never returns after `ray.shutdown()`.
+    It checks repeatedly, since a wait within Ray never returns after `ray.shutdown()`.
     """
     deadline = time.monotonic() + seconds
     while references and ray.is_initialized():

@@ -1,4 +1,4 @@
-"""Partita as a search algorithm of Ray Tune."""
+"""Partita as a search algorithm for Ray Tune."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
 from partita.optimize.failures import Failures
-from partita.optimize.optimizer import Optimizer, Suggestion, Trial
+from partita.optimize.optimizer import Optimizer
+from partita.optimize.trial import Suggestion, Trial
 from partita.optimize.values import as_value
 
 from .space import TuneSpace, from_config, from_space
 
 logger = logging.getLogger(__name__)
 
-#: The form of a saved searcher; raised by one whenever it changes. A newer one is refused.
+#: The format of a saved searcher, raised by one with every change. A newer one is refused.
 FORMAT = 4
 
 
@@ -36,34 +37,34 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
     Parameters
     ----------
     space : dict, optional
-        Parameters of our own kind, `{"lr": (1e-4, 1e-1, "log")}`, or of Ray's,
-        `{"lr": tune.loguniform(1e-4, 1e-1)}`, nested if need be. If not given, it is the
-        `param_space` of the Tuner, in which all that is no domain of Ray's is constant.
+        Parameters in Partita's form, `{"lr": (1e-4, 1e-1, "log")}`, or in Ray's,
+        `{"lr": tune.loguniform(1e-4, 1e-1)}`; they may be nested. By default the `param_space` of
+        the Tuner, in which everything but Ray's domains is constant.
     metric, mode
-        What to optimise, a name, and how, "min" or "max". If not given, those of `TuneConfig`,
+        The name of the metric to optimise, and "min" or "max". By default those of `TuneConfig`,
         which Ray passes on only together with a `param_space`.
     points_to_evaluate : list of configurations, optional
-        Those to begin with.
+        The first configurations to run.
     evaluated_rewards : list of numbers, optional
-        Their values, if these are known; then they are not run again.
+        The values of `points_to_evaluate`, if known; then these are not run.
     seed : int
         The same seed and the same results in the same order give the same suggestions.
     n_evals : int, optional
-        Trials planned; `num_samples` of the `TuneConfig` if not given.
+        The planned number of trials; by default `num_samples` of the `TuneConfig`.
     norm_bound, noise, kernel, delta, policy
         As for `partita.Optimizer`.
     feasible : function, optional
-        Called with a configuration (its parameters, without constants); True where it may be run.
-        At the top of a module: it is saved with the run.
+        Takes a configuration (its parameters, without constants), and returns True if it may be
+        run. Define it at the top level of a module: it is saved with the run.
 
     Notes
     -----
-    What a trial reports last is its value; what it reports before is not looked at. A trial that a
-    scheduler stops early counts with what it had reported last, as with Ray's other searchers.
-    A trial that fails, or reports no finite number, is a failed evaluation: near such trials others
-    are suggested instead. Tune counts it among its `num_samples`.
+    The last value that a trial reports is used; earlier ones are ignored. This also holds for a
+    trial that a scheduler stops early, as with Ray's other searchers. A trial that fails, or does
+    not report a finite number, is a failed evaluation, and points near it are avoided. Tune counts
+    it among its `num_samples`.
 
-    A searcher that has been in a run before, or was restored, goes on from what it knows if it is
+    A searcher that was used in an earlier run, or was restored, keeps what it has learned if it is
     given to a Tuner with the same space.
     """
 
@@ -108,11 +109,11 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
     def set_search_properties(
         self, metric: str | None, mode: str | None, config: Mapping[str, Any], **spec: Any
     ) -> bool:
-        """Take what the Tuner knows: metric, mode, space, number of samples."""
+        """Set the metric, mode, space and number of samples from the Tuner."""
         _check_metric(metric or self._metric, mode or self._mode)
         space = from_config(config, self._feasible)
         if space is not None and self._tune_space is not None and space != self._tune_space:
-            return False  # Tune says that there are two spaces
+            return False  # Tune then reports that two spaces were given
         self._check_same("mode", mode, self._mode)
         self._check_same("metric", metric, self._metric)
         self._metric, self._mode = metric or self._metric, mode or self._mode
@@ -121,24 +122,24 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
         samples = spec.get("num_samples")
         if self._planned is None and isinstance(samples, int) and samples > 0:
             self._planned = samples
-        for trial_id in list(self._running):  # of an earlier run: they will never end
+        for trial_id in list(self._running):  # trials of an earlier run will never end
             self._drop(trial_id)
         if self._optimizer is not None and not len(self._optimizer.trials):
-            self._optimizer = None  # nothing is lost, and it learns of the number of samples
+            self._optimizer = None  # make it again, now with the number of samples
         self._begin_if_ready()
         return True
 
     def set_max_concurrency(self, max_concurrent: int) -> bool:
-        """Take the limit of a `ConcurrencyLimiter`, which then passes everything on.
+        """Apply the limit of a `ConcurrencyLimiter`, which then passes everything on.
 
-        Otherwise it would keep the values of trials to itself that it does not know, such as failed
-        ones that a restored run makes again.
+        Otherwise the limiter would not pass on values of trials that it does not know, such as
+        failed ones that a restored run repeats.
         """
         self._limit = max_concurrent
         return True
 
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
-        """The configuration of a new trial, or None while there are as many as there may be."""
+        """The configuration of a new trial, or None while the concurrency limit is reached."""
         self._begin_if_ready()
         optimizer, tune_space = self.optimizer, self._tune_space
         assert tune_space is not None
@@ -151,7 +152,7 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
     def on_trial_complete(
         self, trial_id: str, result: Mapping[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Take in how a trial ended."""
+        """Record how a trial ended."""
         value = None if error else self._value(trial_id, result)
         if value is not None and self._take(trial_id, value, result or {}):
             return
@@ -163,7 +164,7 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
             self._drop(trial_id)
 
     def on_trial_result(self, trial_id: str, result: Mapping[str, Any]) -> None:
-        """Nothing: the last result counts, and comes with `on_trial_complete`."""
+        """Do nothing: only the last result counts, and comes with `on_trial_complete`."""
 
     def add_evaluated_point(
         self,
@@ -185,57 +186,57 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
             self._memory.succeeded(params)
 
     def save(self, checkpoint_path: str) -> None:
-        """Write all that it knows to a file. Tune does so by itself during a run."""
+        """Save the searcher to a file. Tune calls this during a run."""
         content = cloudpickle.dumps(
             {"partita_search": FORMAT, "version": __version__, "state": self.__dict__}
         )
         Path(checkpoint_path).write_bytes(content)
 
     def restore(self, checkpoint_path: str) -> None:
-        """Read what `save` wrote, in place of all that it knows.
+        """Restore the searcher that `save` wrote; its present state is lost.
 
-        The file is unpickled, which runs code that it names: give files of your own only.
+        The file is unpickled, which can run any code: use only files that you trust.
         """
         try:
             content = pickle.loads(Path(checkpoint_path).read_bytes())
             form, state = content["partita_search"], content["state"]
         except OSError:
             raise
-        except Exception as error:  # whatever damaged files do to pickle
+        except Exception as error:  # pickle may raise anything for a damaged file
             raise InvalidInput(
                 f"{checkpoint_path} is not a file that PartitaSearch.save wrote, or it is damaged "
                 f"({type(error).__name__}: {error})"
             ) from error
         if form != FORMAT:
             raise VersionMismatch(
-                f"{checkpoint_path} was written in form {form!r} by Partita "
-                f"{content.get('version')}, but this one reads form {FORMAT}: "
-                + ("upgrade it" if form > FORMAT else "restore it with the Partita it is from")
+                f"{checkpoint_path} was written in format {form!r} by Partita "
+                f"{content.get('version')}, but this Partita reads format {FORMAT}: "
+                + ("upgrade it" if form > FORMAT else "restore it with the Partita that wrote it")
             )
         limit = self._limit
         self.__dict__.clear()
         self.__dict__.update(state)
-        if limit is not None:  # of the limiter around this one
+        if limit is not None:  # set by a ConcurrencyLimiter
             self._limit = limit
 
     # -- answers -------------------------------------------------------------------------------
 
     @property
     def optimizer(self) -> Optimizer:
-        """The optimiser underneath; its parameters are named by their paths, "model/depth"."""
+        """The underlying optimizer; its parameters are named by their paths, "model/depth"."""
         if self._optimizer is None:
             self._explain_what_is_missing()
         assert self._optimizer is not None
         return self._optimizer
 
     def recommend(self) -> Suggestion:
-        """The best configuration by all that is known, not by the luckiest value."""
+        """The configuration with the best posterior, not necessarily that with the best value."""
         best = self.optimizer.recommend()
         assert self._tune_space is not None
-        return best._replace(params=self._tune_space.config(best.params))
+        return best.at(self._tune_space.config(best.params))
 
     def certificate(self) -> float:
-        """How much better than the recommended configuration any other can still be."""
+        """A bound on how much better any other configuration can be than the recommended one."""
         return self.optimizer.certificate()
 
     # -- inside --------------------------------------------------------------------------------
@@ -276,7 +277,7 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
         return self._memory.ask()
 
     def _value(self, trial_id: str, result: Mapping[str, Any] | None) -> float | None:
-        """The metric in a result, or None if there is none that can be used."""
+        """The metric in a result, or None if there is no usable one."""
         metric = str(self._metric)
         if not result or metric not in result:
             return None
@@ -287,14 +288,14 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
             return None
 
     def _take(self, trial_id: str, value: float, result: Mapping[str, Any]) -> bool:
-        """Learn a value, and return whether that was possible."""
+        """Report a value to the optimizer, and return whether it was accepted."""
         trial = self._running.get(trial_id)
         try:
             if trial is None:
                 self._take_stray(trial_id, value, result)
                 return True
             self.optimizer.tell(trial, value)
-        except InvalidInput as error:  # a policy of the user's own may refuse numbers
+        except InvalidInput as error:  # a user's own policy may refuse a number
             logger.warning("trial %s counts as failed: %s", trial_id, error)
             return False
         del self._running[trial_id]
@@ -302,10 +303,10 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
         return True
 
     def _take_stray(self, trial_id: str, value: float, result: Mapping[str, Any]) -> None:
-        """Learn the value of a trial that had failed, or that another searcher had suggested.
+        """Use the value of a trial that had failed, or that another searcher had suggested.
 
-        Tune runs such trials when a run is restored: failed ones again, if asked, and those that
-        began after the searcher was saved for the last time. Its results carry configurations.
+        Tune runs such trials when a run is restored: failed ones again, if requested, and those
+        that began after the searcher was last saved. Their results contain the configuration.
         """
         params = self._failed.pop(trial_id, None)
         if params is None:
@@ -326,14 +327,14 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
         self._memory.failed(trial.params, trial)
 
     def _drop(self, trial_id: str) -> None:
-        """Forget a trial that neither failed nor has a value."""
+        """Cancel a trial that neither failed nor has a value."""
         self.optimizer.cancel(self._running.pop(trial_id))
 
     def _check_same(self, name: str, given: str | None, own: str | None) -> None:
-        """Refuse another goal than that of the values it knows."""
+        """Refuse a metric or mode other than that of the values learned so far."""
         if self._optimizer is not None and self._optimizer.n_told and given and given != own:
             raise InvalidInput(
-                f"{name}={given!r}: this searcher has learned with {name}={own!r}. Give the same, "
+                f"{name}={given!r}: this searcher has values for {name}={own!r}. Give the same, "
                 "or make a new searcher"
             )
 
@@ -358,7 +359,7 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
 
 def _check_metric(metric: object, mode: object) -> None:
     if metric is not None and not isinstance(metric, str):
-        raise InvalidInput(f"metric={metric!r}: give one name, one thing can be optimised")
+        raise InvalidInput(f"metric={metric!r}: give one name, only one metric can be optimised")
     if mode is not None and mode not in ("min", "max"):
         raise InvalidInput(f'mode={mode!r}: give "min" or "max"')
 
@@ -373,7 +374,7 @@ def _check_feasible(feasible: Any) -> Any:
     except Exception as error:
         raise InvalidInput(
             f"feasible={feasible!r} cannot be saved with the run ({error}): define it at the top "
-            "of a module, not as a lambda or inside a function"
+            "level of a module, not as a lambda or a nested function"
         ) from error
     return feasible
 
@@ -390,6 +391,6 @@ def _check_first(
     if len(values) != len(given):
         raise InvalidInput(
             f"evaluated_rewards has {len(values)} values for {len(given)} points_to_evaluate: "
-            "give one each"
+            "give one value per point"
         )
     return [(point, as_value(value)) for point, value in zip(given, values, strict=True)]

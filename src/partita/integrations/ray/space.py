@@ -1,4 +1,4 @@
-"""Spaces of Ray Tune as ours: `tune.uniform` and its relatives, nested configurations."""
+"""Convert spaces of Ray Tune: `tune.uniform` and similar, nested configurations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Constraint:
-    """The user's `feasible`, a function of a configuration, as one of keywords."""
+    """The user's `feasible`, which takes a configuration, as a function of keywords."""
 
     function: Callable[[dict[str, Any]], Any]
     paths: dict[str, Path]
@@ -32,16 +32,17 @@ class Constraint:
 
 @dataclass(frozen=True)
 class TuneSpace:
-    """A space, and how its parameters lie in a configuration.
+    """A space, and where its parameters are in a configuration.
 
     Attributes
     ----------
     space
         Parameters are named by their path, "model/depth".
     paths
-        The path of each.
+        The path of each parameter.
     units
-        What the numbers of a parameter are multiples of, where the configuration has the multiple.
+        The unit of each quantized parameter: the space has the factor, the configuration the
+        multiple.
     """
 
     space: Space
@@ -49,7 +50,7 @@ class TuneSpace:
     units: dict[str, float]
 
     def config(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The configuration, nested, with given parameters."""
+        """The nested configuration with the given parameters."""
         return _nested(params, self.paths, self.units)
 
     def params(self, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,10 +59,12 @@ class TuneSpace:
         Raises
         ------
         InvalidInput
-            If one is missing.
+            If one is missing; of a conditional space, the optimizer knows which are.
         """
         params = {}
         for name, path in self.paths.items():
+            if self.space.conditions is not None and not _has(config, path):
+                continue
             value = _at(config, path)
             unit = self.units.get(name)
             if unit is not None and isinstance(value, int | float) and math.isfinite(value):
@@ -73,7 +76,7 @@ class TuneSpace:
 def from_config(
     config: Mapping[str, Any], feasible: Callable[..., Any] | None = None
 ) -> TuneSpace | None:
-    """The space in Ray's `param_space`, where all that is no domain is a constant.
+    """The space in Ray's `param_space`, where everything but a domain is a constant.
 
     None if nothing in it varies.
     """
@@ -81,7 +84,7 @@ def from_config(
     if grids:
         raise InvalidInput(
             f"parameter {_name(grids[0][0])!r}: a grid search tries every value. Use "
-            "tune.choice([...]) for a choice to be learned"
+            "tune.choice([...]) for a parameter to optimise"
         )
     leaves = {}
     for path, domain in domains:
@@ -91,7 +94,11 @@ def from_config(
 
 
 def from_space(spec: Any, feasible: Callable[..., Any] | None = None) -> TuneSpace:
-    """A space of our own kind, in which Ray's domains may stand too, and which may be nested."""
+    """A space in Partita's form, which may contain Ray's domains and may be nested.
+
+    A dict within a dict is a nested configuration, as everywhere in Ray. For branches, give a
+    `partita.Space` with branches.
+    """
     if isinstance(spec, Space):
         if not spec.named:
             raise InvalidInput(
@@ -106,7 +113,11 @@ def from_space(spec: Any, feasible: Callable[..., Any] | None = None) -> TuneSpa
                 "the space has a constraint: give feasible=... to PartitaSearch, a function of "
                 "the configuration"
             )
-        return _made(leaves, feasible)
+        if spec.conditions is None:
+            return _made(leaves, feasible)
+        paths = {_name(path): path for path in leaves}
+        constraint = None if feasible is None else Constraint(feasible, paths, {})
+        return TuneSpace(as_space(spec, constraint), paths, {})
     if not isinstance(spec, Mapping) or not spec:
         raise InvalidInput(
             f'space={spec!r}: give a dict of named parameters, such as {{"lr": (1e-4, 1e-1, '
@@ -136,8 +147,8 @@ def _check_path(path: tuple[Any, ...]) -> None:
     for part in path:
         if not isinstance(part, str) or not part or "/" in part:
             raise InvalidInput(
-                f"parameter {_name(path)!r}: names are words without '/', and parameters stand in "
-                "dicts, not in lists"
+                f"parameter {_name(path)!r}: names must be strings without '/', and parameters "
+                "must be in dicts, not in lists"
             )
 
 
@@ -160,7 +171,7 @@ def _made(leaves: dict[Path, Any], feasible: Callable[..., Any] | None) -> TuneS
 
 
 def _parameter(domain: Any) -> tuple[Any, float | None]:
-    """A domain of Ray's as a parameter, and the unit of its numbers if they are multiples."""
+    """A Ray domain as a parameter, and the unit of its numbers if they are quantized."""
     sampler, unit = domain.get_sampler(), None
     if isinstance(sampler, sample.Quantized):
         sampler, unit = sampler.sampler, sampler.q
@@ -170,11 +181,11 @@ def _parameter(domain: Any) -> tuple[Any, float | None]:
     if not (log or isinstance(sampler, sample.Uniform)):
         raise InvalidInput(
             f"{type(domain).__name__} sampled by {type(sampler).__name__} has no bounds to search "
-            "in. Use tune.uniform, tune.loguniform, tune.randint, tune.choice or their relatives"
+            "in. Use tune.uniform, tune.loguniform, tune.randint, tune.choice or similar ones"
         )
     if isinstance(domain, sample.Float):
         return _float(domain.lower, domain.upper, log, unit)
-    # Ray leaves the upper bound of whole numbers out, unless they are quantized.
+    # Ray excludes the upper bound of integers, unless they are quantized.
     if unit is None or unit == 1:
         return Integer(domain.lower, domain.upper - 1, log), None
     first, last = _multiples(domain.lower, domain.upper, unit)
@@ -198,12 +209,12 @@ def _multiples(low: float, high: float, unit: float) -> tuple[int, int]:
     """The first and the last multiple of a unit between bounds, up to rounding."""
     first, last = math.ceil(low / unit - 1e-9), math.floor(high / unit + 1e-9)
     if first > last:
-        raise InvalidInput(f"no multiple of {unit!r} lies between {low!r} and {high!r}")
+        raise InvalidInput(f"there is no multiple of {unit!r} between {low!r} and {high!r}")
     return first, last
 
 
 def _multiple(number: int, unit: float) -> float:
-    """A multiple of a unit, computed in decimals: three times 0.1 is 0.3."""
+    """A multiple of a unit, computed in decimal arithmetic: three times 0.1 is 0.3."""
     if isinstance(unit, int):
         return number * unit
     return float(number * Decimal(repr(float(unit))))
@@ -224,6 +235,15 @@ def _nested(
         unit = units.get(name)
         place[last] = value if unit is None else _multiple(value, unit)
     return config
+
+
+def _has(config: Mapping[str, Any], path: Path) -> bool:
+    """Whether a configuration has a value at a path."""
+    try:
+        _at(config, path)
+    except InvalidInput:
+        return False
+    return True
 
 
 def _at(config: Mapping[str, Any], path: Path) -> Any:

@@ -1,7 +1,8 @@
 """What policies share that keep one or more models of all their candidates.
 
 The candidates are the arms of a finite domain; a linear policy on a box has the corners. There are
-few enough to look at each. Site j (`Policy`) is candidate j; points told elsewhere in a box follow.
+few enough to look at each. Site j (`Policy`) is candidate j; points reported elsewhere in a box
+follow.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from partita.policies.base import Policy
 
 
 class Model(Protocol):
-    """A posterior of f at the candidates, from told data."""
+    """A posterior of f at the candidates, from observed values."""
 
     @property
     def mean(self) -> FloatArray:
@@ -46,7 +47,7 @@ class Model(Protocol):
         ...
 
     def plan(self) -> Plan:
-        """A plan with no pending plays yet."""
+        """A plan with no pending evaluations yet."""
         ...
 
     def state(self) -> State:
@@ -54,16 +55,16 @@ class Model(Protocol):
         ...
 
     def restore(self, saved: Saved) -> None:
-        """Go on from a saved state."""
+        """Restore a saved state."""
         ...
 
 
 class ArmsPolicy(Policy):
     """A policy that knows bounds on f at every candidate; a concrete one says which.
 
-    Bounds come from told data only, never from pending points. With pending points they hold if
-    whether and when a value arrives does not depend on its own noise; the regret theorems are for
-    one point at a time.
+    Bounds come from observed values only, never from pending points. With pending points they hold
+    if whether and when a value arrives does not depend on its own noise; the regret theorems are
+    for one point at a time.
     """
 
     #: On a box: the candidates, then other points as they are told.

@@ -1,7 +1,8 @@
-"""BKB: a Gaussian process on a sketch that is drawn anew at each step. Calandriello et al. 2019.
+"""BKB: a Gaussian process on a sketch that is drawn for each evaluation. Calandriello et al. 2019.
 
-Notation: N arms, S the m arms of the dictionary, z(x) = L⁻¹k_S(x) with K_S = LLᵀ (m,), n_i plays of
-arm i, V = Σ_i n_i z_i z_iᵀ + αI (m, m). The paper's λ is α here, and its variances are ours over α.
+Notation: N arms, S the m arms of the dictionary, z(x) = L⁻¹k_S(x) with K_S = LLᵀ (m,), n_i
+evaluations of arm i, V = Σ_i n_i z_i z_iᵀ + αI (m, m). The paper's λ is α here, and its variances
+are ours over α.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ JITTER = 1e-10
 
 
 class BKB(ArmsPolicy):
-    """Budgeted kernelised bandit: μ̃ + β̃σ̃ from a Nyström sketch of the arms played so far.
+    """Budgeted kernelised bandit: μ̃ + β̃σ̃ from a Nyström sketch of the arms evaluated so far.
 
-    After each observation every play of arm i enters the dictionary with probability
+    After each observation every evaluation of arm i enters the dictionary with probability
     min(1, q̄ σ̃²(i)/α), σ̃² before the observation. A step costs O(N m² + m³).
 
     Parameters
     ----------
     domain : Grid or Arms
     horizon : int
-        T, evaluations planned.
+        T, the planned number of evaluations.
     kernel : Matern
     norm_bound : float
         B, a bound on the norm of f (the paper's F).
@@ -55,8 +56,8 @@ class BKB(ArmsPolicy):
         The paper's ε: variances are right up to a factor (1+ε)/(1−ε).
     budget : float, optional
         The paper's q̄. Default: 6 (1+ε)/(1−ε) log(4T/δ)/ε², for which its Theorem 1 holds, some 900
-        for T = 10,000: nearly every arm that was played. A few units serve in practice and keep the
-        dictionary small, but prove nothing (`guarantee == "none"`).
+        for T = 10,000: nearly every arm that was evaluated. A few units serve in practice and keep
+        the dictionary small, but prove nothing (`guarantee == "none"`).
     """
 
     state_version = 1
@@ -162,7 +163,7 @@ class BKB(ArmsPolicy):
         self._total = saved.floats("total", (size,), -most, most)
         saved.generator("random", self._random)
         dictionary = saved.numbers("dictionary", size)
-        saved.require(self._count[dictionary].all(), "a dictionary of arms that were played")
+        saved.require(self._count[dictionary].all(), "a dictionary of evaluated arms")
         self._dictionary = np.array(dictionary, dtype=np.int64)
         if self._told:  # the rest follows
             with one_thread():
@@ -170,7 +171,7 @@ class BKB(ArmsPolicy):
                 self._fit()
 
     def _draw_dictionary(self) -> IntArray:
-        """Arms with at least one play drawn: each play by itself, all plays of an arm alike."""
+        """Arms of which at least one evaluation was drawn; each is drawn independently."""
         played = np.flatnonzero(self._count)
         chance = np.minimum(1.0, self.budget * self.std[played] ** 2 / self.alpha)
         with np.errstate(divide="ignore"):
@@ -210,7 +211,7 @@ class BKB(ArmsPolicy):
         self._width = self._width_of(float(count[played] @ self.std[played] ** 2))
 
     def _precision_factor(self, counts: IntArray, arms: IntArray) -> FloatArray:
-        """Lower factor of V for these plays, (m, m)."""
+        """Lower factor of V for these evaluations, (m, m)."""
         from scipy.linalg import cholesky
 
         z = self._embedding[:, arms]
@@ -230,7 +231,7 @@ class BKB(ArmsPolicy):
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
     def _planned_std(self) -> FloatArray:
-        """Deviations as if pending plays had been observed."""
+        """Deviations as if pending evaluations had been observed."""
         counts = self._count.copy()
         for site, plays in self._pending_plays().items():
             counts[site] += plays

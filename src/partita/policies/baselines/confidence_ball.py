@@ -22,13 +22,13 @@ SPAN_TOLERANCE = 1e-10
 class ConfidenceBall(LinearUCB):
     """ConfidenceBall₂, the predecessor of OFUL, for f(x) = ⟨θ, (x, c)⟩ with ‖θ‖ ≤ B.
 
-    It plays the highest φᵀθ̂ + √β_t‖φ‖_{A⁻¹}, with A = Σ b_i b_iᵀ + Σ φφᵀ, b_1, …, b_n a barycentric
-    spanner of the arms (Awerbuch & Kleinberg 2004), n the dimension that they span, and
+    It chooses the highest φᵀθ̂ + √β_t‖φ‖_{A⁻¹}, with A = Σ b_i b_iᵀ + Σ φφᵀ, b_1, …, b_n a
+    barycentric spanner of the arms (Awerbuch & Kleinberg 2004), n the dimension that they span, and
     β_t = max(128 n ln t ln(t²/δ), (8/3 ln(t²/δ))²). In coordinates of the spanner A starts as the
-    identity, and every arm's coordinates lie in [−1, 1].
+    identity, and every arm's coordinates are in [−1, 1].
 
     These constants make it explore almost uniformly for a long time: with n = 2, δ = 0.1 and two
-    arms played in turn the bounds say more than |f| ≤ R only from step 160,000 on. That is the
+    arms evaluated in turn the bounds say more than |f| ≤ R only from step 160,000 on. That is the
     algorithm, not a fault; `OFUL` is what to use.
 
     Parameters are those of `OFUL`; there is no regulariser to choose.

@@ -56,8 +56,8 @@ class DIRECT(ExactTreePolicy):
     Notes
     -----
     All points of an iteration can be pending at once. An ask beyond those begins the next iteration
-    among the rectangles that are not being divided. See `ExactTreePolicy` for points told without
-    being asked.
+    among the rectangles that are not being divided. See `ExactTreePolicy` for points reported
+    without being asked.
 
     The points are those that SciPy's code for ``direct(…, locally_biased=False)`` chooses while it
     writes a log. Without a log, which is how SciPy 1.17 calls it, a slip skips the rejection of

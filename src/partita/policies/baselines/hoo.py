@@ -24,22 +24,23 @@ STREAM = 5
 class HOO(TreePolicy):
     """Walks down a binary tree of cells, always to the child with the highest upper bound.
 
-    With T plays and average value μ in a cell of depth h, U = μ + 2L √(2 log n / T) + ν₁ρ^h bounds
-    f on the cell that holds the maximum, and B = min(U, the children's largest B) sharpens it. The
-    walk ends at the first cell that was not played yet, plays its representative, and divides it.
-    Bubeck et al. 2011, "The Hierarchical Optimistic Optimization strategy". They have values in
-    [0, 1], whose L is 1/2; for other noise the width is scaled by 2L.
+    With T evaluations and average value μ in a cell of depth h, U = μ + 2L √(2 log n / T) + ν₁ρ^h
+    bounds f on the cell that holds the maximum, and B = min(U, the children's largest B) sharpens
+    it. The walk ends at the first cell without an evaluation, evaluates its representative,
+    and divides it. Bubeck et al. 2011, "The Hierarchical Optimistic Optimization strategy". They
+    have values in [0, 1], whose L is 1/2; for other noise the width is scaled by 2L.
 
     The bounds hold if f loses at most ν₁ρ^h over a cell of depth h around its maximum (a cell of
-    one arm loses nothing). Nobody checks that, so `guarantee` is "none".
+    one arm loses nothing). That is not checked, so `guarantee` is "none".
 
     Parameters
     ----------
     domain
     horizon
-        Evaluations planned. If given, the width has log(horizon) throughout, only the cells on the
-        walk change in a step, and cells of depth ⌈(½ log n − log(2L/ν₁)) / log(1/ρ)⌉ are replayed
-        instead of divided. Bubeck et al. 2011, truncated HOO. If not, n is the plays so far.
+        The planned number of evaluations. If given, the width has log(horizon) throughout, only the
+        cells on the walk change each time, and cells of depth ⌈(½ log n − log(2L/ν₁)) / log(1/ρ)⌉
+        are evaluated again instead of divided. Bubeck et al. 2011, truncated HOO. If not, n is the
+        evaluations so far.
     noise
         Noise model.
     seed
@@ -55,8 +56,8 @@ class HOO(TreePolicy):
     Notes
     -----
     Every value told counts in all cells that hold its point, and divides the smallest of them, as
-    if HOO had played there; so data may come from anywhere. Pending plays count in T at once, as
-    visits without a value: a cell that has none borrows the average of the cell around it.
+    if HOO had evaluated there; so data may come from anywhere. Pending evaluations count in T at
+    once, as visits without a value: a cell that has none borrows the average of the cell around it.
 
     Deviates: without a horizon n is rounded up to a power of two, and all bounds are renewed when
     it doubles. The width is never smaller than theirs, and a step costs O(depth) on average instead
@@ -97,14 +98,14 @@ class HOO(TreePolicy):
         #: The cell of the last ask, while its visit is not yet counted; else −1.
         self._uncounted = -1
         self._room()
-        self._divide(0)  # the whole domain itself is never played
+        self._divide(0)  # the whole domain itself is never evaluated
 
     def recommend(self) -> Recommendation:
         """The representative of the cell with the highest lower bound, μ − 2L√(2 log n/T) − ν₁ρ^h.
 
-        HOO plays good cells often, so this finds a small cell among them that is known well. The
-        most played path would end at a cell seen once. `mean` is the average in the cell; `lower`
-        and `upper` hold on it if f varies over it by no more than ν₁ρ^h.
+        HOO evaluates good cells often, so this finds a small cell among them that is known well.
+        The most evaluated path would end at a cell seen once. `mean` is the average in the cell;
+        `lower` and `upper` hold on it if f varies over it by no more than ν₁ρ^h.
         """
         count = np.array(self._count)
         played = np.flatnonzero(count)
@@ -180,7 +181,7 @@ class HOO(TreePolicy):
             self._uncounted = -1
 
     def _settle_play(self, site: int) -> int:
-        """End a pending play of a site; the cell it was for, whose bounds are now out of date."""
+        """End a pending evaluation of a site; return its cell, whose bounds are now out of date."""
         nodes = self._asked[site]
         node = nodes.pop()
         if not nodes:
@@ -204,7 +205,7 @@ class HOO(TreePolicy):
         return True
 
     def _room(self) -> None:
-        """Statistics for the nodes that are new: no plays, no bound."""
+        """Statistics for the nodes that are new: no evaluations, no bound."""
         tree = self._tree
         for node in range(len(self._count), len(tree)):
             self._count.append(0)
@@ -240,7 +241,7 @@ class HOO(TreePolicy):
             node = parent[node]
 
     def _upper(self, node: int) -> float:
-        """U of a cell, with its pending plays."""
+        """U of a cell, with its pending evaluations."""
         count = self._count[node]
         plays = count + self._pending_count[node]
         if not plays:
@@ -253,7 +254,7 @@ class HOO(TreePolicy):
         return mean + self._scale / math.sqrt(plays) + self._reach[node]
 
     def _renew(self) -> None:
-        """Without a horizon, recompute every bound when the plays exceed a power of two."""
+        """Without a horizon, recompute every bound when the evaluations exceed a power of two."""
         plays = self._told + self._pending
         if self.horizon is not None or plays <= self._rounds:
             return
@@ -318,11 +319,11 @@ class HOO(TreePolicy):
         asked = [part.tolist() for part in saved.cut("asked_lengths", flat, len(sites))]
         self._asked = dict(zip(sites, asked, strict=True))
         plays = {site: len(part) for site, part in self._asked.items()}
-        saved.require(plays == self._pending_plays(), "the plays that are pending")
+        saved.require(plays == self._pending_plays(), "the pending evaluations")
         self._uncounted = saved.integer("uncounted", -1, nodes - 1)
         waiting = flat.tolist()
         if self._uncounted >= 0:
-            saved.require(self._uncounted in waiting, "a play that is pending")
+            saved.require(self._uncounted in waiting, "a pending evaluation")
             waiting.remove(self._uncounted)
         for node in waiting:
             self._shift_pending(node, 1)

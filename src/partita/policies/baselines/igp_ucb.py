@@ -23,7 +23,7 @@ class IGPUCB(UCBPolicy):
     """Improved GP-UCB, the predecessor of π-GP-UCB: exact, on one cell that never splits.
 
     The posterior of all arms is kept exactly: as a full covariance up to a few thousand arms (the
-    cost of a step is then the same for ever), above that by rows or, on a grid, by convolution (the
+    cost per evaluation is then constant), above that by rows or, on a grid, by convolution (the
     cost grows with t). On a box the candidates are one fixed lattice of about a thousand points.
 
     Parameters are those of `PiGPUCB`; `alpha` must be at least 1 for the width to hold. So is what

@@ -18,7 +18,7 @@ from partita.policies.ucb import UCBPolicy
 
 
 class KernelUCB(UCBPolicy):
-    """Plays the highest μ + (η/√α) σ over the arms, η the same for ever.
+    """KernelUCB: chooses the highest μ + (η/√α) σ over the arms, with constant η.
 
     The paper analyses it through SupKernelUCB, whose data are independent; here they are not, so
     the bounds are no more than an indication (`guarantee == "none"`).
@@ -27,7 +27,7 @@ class KernelUCB(UCBPolicy):
     ----------
     domain : Grid or Arms
     horizon : int
-        T, evaluations planned.
+        T, the planned number of evaluations.
     kernel : Matern
     norm_bound : float
         B, a bound on the norm of f.

@@ -40,9 +40,10 @@ def corners(box: Box) -> FloatArray:
 
 
 class LinearUCB(ArmsPolicy):
-    """Plays the highest φᵀθ̂ + width·σ; a concrete policy gives the features and the width.
+    """Chooses the highest φᵀθ̂ + width·σ; a concrete policy gives the features and the width.
 
-    Pending plays lower σ as if they had been observed and leave the rest (Desautels et al. 2014).
+    Pending evaluations lower σ as if they had been observed and leave the rest (Desautels et al.
+    2014).
     """
 
     _model: LinearPosterior
@@ -72,7 +73,7 @@ class LinearUCB(ArmsPolicy):
 
     @abstractmethod
     def _width(self, t: int) -> float:
-        """How many σ the bounds are wide for the choice of the t-th point, from told data."""
+        """The half-width of the bounds in units of σ when the t-th point is chosen."""
 
     def _propose(self) -> tuple[int, FloatArray]:
         width = self._width(self._step())
@@ -124,9 +125,9 @@ class LinearUCB(ArmsPolicy):
         self._model.restore(saved.part("model"))
         planner = saved.part("planner")
         restore_planners(planner, [self._planner], [len(self._points)])
-        saved.require(self._planner.pending == self._pending_plays(), "the plays that are pending")
+        saved.require(self._planner.pending == self._pending_plays(), "the pending evaluations")
 
-    # -- bounds from told data --------------------------------------------------------------------
+    # -- bounds from observed values --------------------------------------------------------------
 
     def _bounds(self) -> Prediction:
         return self._prediction(self._points, self._model.mean.copy(), self._model.std.copy())

@@ -16,13 +16,13 @@ from .linear import LinearUCB
 class OFUL(LinearUCB):
     """Optimism in the face of uncertainty for a linear function f(x) = ⟨θ, (x, c)⟩, ‖θ‖ ≤ B.
 
-    With A = αI + Σ φφᵀ and the ridge estimate θ̂ it plays the highest φᵀθ̂ + r‖φ‖_{A⁻¹}, with
+    With A = αI + Σ φφᵀ and the ridge estimate θ̂ it chooses the highest φᵀθ̂ + r‖φ‖_{A⁻¹}, with
     r = L √(2 log(det(A)^{1/2} det(αI)^{−1/2}/δ)) + √α·B (Abbasi-Yadkori et al. 2011, Theorem 2): at
     all times at once, with probability at least 1 − δ, θ lies within r of θ̂. A step costs the same
     whatever its number.
 
-    On a box it plays corners, where both its index and f are greatest, and `recommend` is a corner;
-    any other point may be told and predicted.
+    On a box it evaluates corners, where both its index and f are greatest, and `recommend` is a
+    corner; values at other points can be reported, and predicted.
 
     Parameters
     ----------

@@ -33,8 +33,8 @@ class DOO(ExactTreePolicy):
 
     Notes
     -----
-    See `ExactTreePolicy` for points told without being asked, and for pending ones. A cell of one
-    arm, or too small to divide, is left alone once it is evaluated.
+    See `ExactTreePolicy` for points reported without being asked, and for pending ones. A cell of
+    one arm, or too small to divide, is left alone once it is evaluated.
     """
 
     guarantee = "none"
@@ -93,7 +93,7 @@ class SOO(ExactTreePolicy):
     ----------
     domain
     horizon
-        Evaluations planned.
+        The planned number of evaluations.
     seed
         Nothing here is random; taken so that all policies are made alike. Ties go to the older
         cell.
@@ -104,8 +104,8 @@ class SOO(ExactTreePolicy):
     -----
     A sweep chooses among the leaves whose values were known when it began. The paper's pseudo-code
     leaves open whether those it makes on its way take part; in the authors' own program they do
-    not, and this way all its points can be evaluated at once. See `ExactTreePolicy` for points told
-    without being asked, and for pending ones.
+    not, and this way all its points can be evaluated at once. See `ExactTreePolicy` for points
+    reported without being asked, and for pending ones.
     """
 
     guarantee = "none"

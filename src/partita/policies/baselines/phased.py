@@ -6,16 +6,16 @@ al. 2013) takes over: S = ⌈ln T⌉ levels, each with data and a model of its o
     s ← 1, active ← all arms
     repeat
         w ← widths of the active arms in the model of level s
-        all w ≤ M/√T:    play the highest upper bound; the value enters no level
+        all w ≤ M/√T:    evaluate the highest upper bound; the value enters no level
         all w ≤ M·2⁻ˢ:   active ← arms whose upper bound is within 2M·2⁻ˢ of the highest; s ← s + 1
-        otherwise:       play an arm with w > M·2⁻ˢ; its value enters level s
+        otherwise:       evaluate an arm with w > M·2⁻ˢ; its value enters level s
 
 M bounds |f|; the papers have M = 1. It ends, since M·2⁻ˢ ≤ M/√T at s = S.
 
-Why the bounds hold. Which arms a level plays depends on widths, which know no values, and on its
-active arms, which are decided by levels below. So given what those were told, a level's arms are
-fixed in advance and its noise is still L-sub-Gaussian. With w(x) = (K + αI)⁻¹k(x) the level's mean
-at an arm is μ(x) = Σ w_i (f(x_i) + ε_i), and
+Why the bounds hold. Which arms a level evaluates depends on widths, which know no values, and on
+its active arms, which are decided by levels below. So given what those were told, a level's arms
+are fixed in advance and its noise is still L-sub-Gaussian. With w(x) = (K + αI)⁻¹k(x) the level's
+mean at an arm is μ(x) = Σ w_i (f(x_i) + ε_i), and
 
     |Σ w_i f(x_i) − f(x)| ≤ B ‖k(x, ·) − Σ w_i k(x_i, ·)‖ = B √(σ²(x) − α‖w‖²) ≤ B σ(x),
     |Σ w_i ε_i| ≤ L‖w‖ √(2 log(2/δ')) ≤ L σ(x) √(2 log(2/δ')/α)   with probability 1 − δ',
@@ -26,8 +26,9 @@ et al. have √(½ ln(2TK/δ)) + 1 for values in [0, 1], which is this with L = 
 al. have η/√γ with η = √(2 log(2TN/δ)), and count B in the regret instead. S inside the logarithm is
 ours: it shares δ between the levels.
 
-Pending plays: widths count those of the level, arms are dropped by told values only. Where a level
-is narrow enough but for values not told yet, the next one starts with the same active arms.
+Pending evaluations: widths count those of the level, arms are dropped by observed values only.
+Where a level is narrow enough but for values not told yet, the next one starts with the same active
+arms.
 """
 
 from __future__ import annotations
@@ -48,31 +49,31 @@ from partita.model.domains import Arms, Grid
 
 from .arms import ArmsPolicy, Model
 
-#: The level of a play whose value enters none.
+#: The level of an evaluation whose value enters none.
 NO_LEVEL = -1
 
 
 class _Level(NamedTuple):
-    """A level's model, which knows told data only, and the plays pending in it."""
+    """A level's model, which knows observed values only, and the evaluations pending in it."""
 
     model: Model
     planner: Planner
 
     def planned_std(self) -> FloatArray:
-        """Standard deviations (m,), pending plays counted."""
+        """Standard deviations (m,), pending evaluations counted."""
         return self.planner.std(self.model.std, self.model.plan)
 
 
 class PhasedPolicy(ArmsPolicy):
     """The scheme above; a concrete policy makes the models. Levels count from 0 here.
 
-    Which arm of those wider than M·2⁻ˢ is played is free in the papers; here it is the widest, ties
-    to the lowest priority. Widths and bounds are compared after rounding, as indices are (see
+    Which arm of those wider than M·2⁻ˢ is evaluated is free in the papers; here it is the widest,
+    ties to the lowest priority. Widths and bounds are compared after rounding, as indices are (see
     `sites.tie_resolution`).
 
-    A point told without being asked for enters the first level: the bounds then hold if it was
-    chosen without looking at values. Of several pending plays of one arm, the first told settles
-    the first asked.
+    A point reported without being asked for enters the first level: the bounds then hold if it was
+    chosen without looking at values. Of several pending evaluations of one arm, the first told
+    settles the first asked.
     """
 
     guarantee = "published"
@@ -98,7 +99,7 @@ class PhasedPolicy(ArmsPolicy):
         super().__init__(domain, domain.points, self._scale)
         self._prior_std = prior_std
         count = max(1, math.ceil(math.log(self.horizon)))
-        #: A level without data or pending plays has no model yet: it is the prior.
+        #: A level without data or pending evaluations has no model yet: it is the prior.
         self._levels: list[_Level | None] = [None] * count
         bounds = 2.0 * self.horizon * domain.size * count
         self._width = self.norm_bound + self.sub_gaussian * math.sqrt(
@@ -106,9 +107,9 @@ class PhasedPolicy(ArmsPolicy):
         )
         #: Active arms of the levels gone through so far, none where all are to be found afresh.
         self._active: list[IntArray] = [np.arange(domain.size)]
-        #: What to play next, if that is known: an arm and its level.
+        #: What to evaluate next, if that is known: an arm and its level.
         self._decision: tuple[int, int] | None = None
-        #: By arm, the levels of its pending plays in the order asked.
+        #: By arm, the levels of its pending evaluations in the order asked.
         self._queues: dict[int, list[int]] = {}
 
     @abstractmethod
@@ -129,7 +130,7 @@ class PhasedPolicy(ArmsPolicy):
         return arm, np.array(self._points[arm])
 
     def _choose(self) -> tuple[int, int]:
-        """The arm to play, and its level. Goes on from the last level whose active arms stand."""
+        """The arm to evaluate, and its level. Starts at the last level with known active arms."""
         while True:
             s = len(self._active) - 1
             active = self._active[s]
@@ -144,18 +145,18 @@ class PhasedPolicy(ArmsPolicy):
             self._active.append(self._survivors(s, active))
 
     def _survivors(self, s: int, active: IntArray) -> IntArray:
-        """The active arms that level s leaves to the next, by what it was told."""
+        """The active arms that level s passes on to the next, by its values."""
         allowed = self._scale * 0.5 ** (s + 1)
         if self._steps(float((self._width * self._told_std(s)[active]).max())) > self._steps(
             allowed
         ):
-            return active  # narrow enough on pending plays only
+            return active  # narrow enough on pending evaluations only
         upper = self._upper(s, active)
         least = self._steps(float(upper.max())) - self._steps(2 * allowed)
         return active[np.rint(upper * self._resolution) >= least]
 
     def _upper(self, s: int, active: IntArray) -> FloatArray:
-        """Upper bounds of level s at the active arms, from told values."""
+        """Upper bounds of level s at the active arms, from observed values."""
         level = self._levels[s]
         upper = self._width * self._told_std(s)[active]
         return upper if level is None else level.model.mean[active] + upper
@@ -210,7 +211,7 @@ class PhasedPolicy(ArmsPolicy):
             self._changed(s)
 
     def _take(self, site: int) -> int:
-        """The level of the first play pending at a site, which is pending no longer."""
+        """The level of the first evaluation pending at a site, which is pending no longer."""
         queue = self._queues[site]
         s = queue.pop(0)
         if not queue:
@@ -267,15 +268,15 @@ class PhasedPolicy(ArmsPolicy):
         self._check_queues(saved)
 
     def _check_queues(self, saved: Saved) -> None:
-        """Refuse queues that are not of the pending plays, or of those that levels plan with."""
+        """Refuse queues that do not match the pending evaluations, or those of the levels."""
         plays = {arm: len(queue) for arm, queue in self._queues.items()}
-        saved.require(plays == self._pending_plays(), "the plays that are pending")
+        saved.require(plays == self._pending_plays(), "the pending evaluations")
         for s, level in enumerate(self._levels):
             here = {arm: queue.count(s) for arm, queue in self._queues.items() if s in queue}
             planned = {} if level is None else level.planner.pending
-            saved.require(here == planned, "plays of each level")
+            saved.require(here == planned, "evaluations of each level")
 
-    # -- bounds from told data --------------------------------------------------------------------
+    # -- bounds from observed values --------------------------------------------------------------
 
     def _bounds(self) -> Prediction:
         """The largest lower and smallest upper bound of the levels, |f| ≤ B√k(x, x) among them.

@@ -26,14 +26,14 @@ class StoSOO(TreePolicy):
     whose L is 1/2; for other noise the width is scaled by 2L. Cells are divided into thirds along
     their longest side, the middle one of which keeps the representative and its evaluations.
 
-    It looks for one good point and spends most plays elsewhere: judge it by `recommend`. The
+    It looks for one good point and spends most evaluations elsewhere: judge it by `recommend`. The
     smoothness that its bound rests on need not be known, nor is it checked.
 
     Parameters
     ----------
     domain
     horizon
-        n, the evaluations planned.
+        n, the planned number of evaluations.
     noise
         Noise model.
     delta
@@ -49,12 +49,12 @@ class StoSOO(TreePolicy):
     Notes
     -----
     A sweep chooses among the leaves that were there when it began, as in the authors' own program.
-    A leaf with a pending play is passed over, so several asks give several leaves; if there is no
-    other, the one with the fewest evaluations is asked for again. Once no leaf is left to evaluate
-    or divide (all arms of a small domain, say), the leaf of highest index is replayed.
+    A leaf with a pending evaluation is passed over, so several asks give several leaves; if there
+    is no other, the one with the fewest evaluations is asked for again. Once no leaf is left to
+    evaluate or divide (all arms of a small domain, say), the leaf of highest index is replayed.
 
-    Values told without being asked for count where they are exactly at a representative, of a cell
-    of today or one made later; others are of no use to this method.
+    Values at points that were not asked for count if they are exactly at the representative of a
+    cell, present or later; others are not used.
     """
 
     guarantee = "none"
@@ -87,7 +87,7 @@ class StoSOO(TreePolicy):
         #: Leaves that have their evaluations and are not divided.
         self._done: set[int] = set()
         self._done_leaves = LeafHeaps()
-        #: Pending plays of leaves.
+        #: Pending evaluations of leaves.
         self._busy: dict[int, int] = {}
         #: Leaves that take part from the next sweep on.
         self._fresh = [0]

@@ -35,7 +35,7 @@ class SupKernelUCB(PhasedPolicy):
     2020, "Related work", say that it "fails to achieve empirically sublinear regret even on very
     simple problems". Use `PiGPUCB`, unless it is this comparison that you are after.
 
-    Up to a few thousand arms a step costs the same for ever, above that more with every step; a
+    Up to a few thousand arms the cost per step is constant, above that it grows with every step; a
     step after the last phase costs next to nothing.
 
     Parameters
@@ -43,7 +43,8 @@ class SupKernelUCB(PhasedPolicy):
     domain
         A `Grid` or `Arms`.
     horizon
-        The evaluations planned, T. The choice, the bounds and the regret bound depend on it.
+        The planned number of evaluations, T. The choice, the bounds and the regret bound depend on
+        it.
     kernel, norm_bound
         ‖f‖ ≤ norm_bound in the kernel's space.
     noise
@@ -151,7 +152,7 @@ class _KernelModel:
         self._warm.trim()
 
     def plan(self) -> Plan:
-        """A plan with no pending plays yet."""
+        """A plan with no pending evaluations yet."""
         if self._posterior.is_cold:
             self._refit()
         self._warm.use(self._posterior)
@@ -176,7 +177,7 @@ class _KernelModel:
         }
 
     def restore(self, saved: Saved) -> None:
-        """Go on from a saved state."""
+        """Restore a saved state."""
         size = len(self._prior)
         self._count = saved.floats("count", (size,), 0.0, 2.0**53)
         whole = (np.rint(self._count) == self._count).all()

@@ -33,7 +33,8 @@ class SupLinUCB(PhasedPolicy):
     domain
         A `Grid` or `Arms`. Features are the coordinates in the user's own units.
     horizon
-        The evaluations planned, T. The choice, the bounds and the regret bound depend on it.
+        The planned number of evaluations, T. The choice, the bounds and the regret bound depend on
+        it.
     norm_bound
         B, a bound on ‖θ‖, constant included.
     noise

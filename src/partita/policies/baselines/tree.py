@@ -6,7 +6,7 @@ ever divided, so the k_i of a cell differ by at most one and its depth h = Σ k_
 The numbers c_i and k_i are whole, so cells and centres are exact up to one rounding, whatever order
 they were made in.
 
-A cell is played at its *representative*. On a box that is the centre; on a finite domain the arm
+A cell is evaluated at its *representative*. On a box that is the centre; on a finite domain the arm
 nearest to the centre among those inside, the lowest number first. An arm belongs to the one child
 whose half-open cell holds it, and children without arms are not made.
 """
@@ -277,7 +277,7 @@ class Tree:
         }
 
     def restore(self, saved: Saved) -> None:
-        """Go on from a saved tree of the same domain."""
+        """Restore a saved tree of the same domain."""
         sites = saved.part("sites")
         if isinstance(self.sites, BoxSites):
             self.sites.restore(sites, in_units=True)

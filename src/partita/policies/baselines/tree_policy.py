@@ -79,7 +79,7 @@ class LeafHeaps:
         }
 
     def restore(self, saved: Saved, tree: Tree, by_depth: bool = True) -> None:
-        """Go on from saved entries of the nodes of a tree, by their depth or all as one."""
+        """Restore saved entries of the nodes of a tree, by their depth or all as one."""
         nodes = saved.numbers("nodes", len(tree), distinct=False)
         depths = saved.wholes("depths", (len(nodes),)).tolist()
         values = saved.floats("values", (len(nodes),), high=math.inf).tolist()
@@ -117,7 +117,7 @@ class Sweep:
         }
 
     def restore(self, saved: Saved, tree: Tree) -> None:
-        """Go on from a saved pass."""
+        """Restore a saved pass."""
         self._heaps.restore(saved.part("heaps"), tree)
         self.highest = saved.real("highest", -math.inf, math.inf)
         self._deepest = saved.integer("deepest", -1, max(tree.depth))
@@ -165,7 +165,7 @@ class TreePolicy(Policy):
         saved.require(self._values_held() == self._told, "all values")
 
     def _values_held(self) -> int:
-        """How many values the sites have."""
+        """The number of values the sites have."""
         return int(self._tree.sites.count.sum())
 
     def _unknown(self) -> Recommendation:
@@ -176,10 +176,10 @@ class TreePolicy(Policy):
 class ExactTreePolicy(TreePolicy):
     """A policy for values without noise: one evaluation of a representative settles its cell.
 
-    Values told again at the same point are averaged. A point told without being asked for counts as
-    the evaluation of a cell if it is exactly that cell's representative; elsewhere it is known to
-    `recommend` alone. An ask while points are pending goes on with what is known; if there is
-    nothing else to do, it replays the best point so far.
+    Repeated values at the same point are averaged. A point reported without being asked for
+    counts as the evaluation of a cell if it is exactly that cell's representative; elsewhere it is
+    known to `recommend` alone. An ask while points are pending uses what is known; if there is
+    nothing else to do, it evaluates the best point so far again.
     """
 
     def __init__(self, domain: Grid | Arms | Box) -> None:
@@ -220,7 +220,7 @@ class ExactTreePolicy(TreePolicy):
     # -- the rest ---------------------------------------------------------------------------------
 
     def _value(self, site: int) -> float:
-        """Average of the values told at a site."""
+        """Average of the observed values at a site."""
         return float(self._tree.sites.total[site]) / int(self._tree.sites.count[site])
 
     def _current(self, leaf: Leaf) -> bool:
@@ -249,7 +249,7 @@ class ExactTreePolicy(TreePolicy):
         while True:
             while self._queue:
                 site = self._queue.popleft()
-                if not self._tree.sites.count[site]:  # nobody told it meanwhile
+                if not self._tree.sites.count[site]:  # no value was reported meanwhile
                     return site, self._tree.sites.x(site)
             if not self._advance():
                 break

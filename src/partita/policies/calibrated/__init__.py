@@ -1,4 +1,4 @@
-"""The policy that learns its own settings."""
+"""`CalibratedUCB`, the policy that learns its own settings."""
 
 from .calibrated_ucb import CalibratedUCB
 

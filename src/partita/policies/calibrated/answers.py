@@ -23,7 +23,8 @@ from .values import Sums
 NOTE_FACTOR = 2.5
 #: How much wider the bounds of the answer are where values are shaped.
 SHAPED = 1.2
-#: How often the highest bound is looked for, around the best means, then around the highest bounds.
+#: The number of searches for the highest bound, around the best means, then around the highest
+#: bounds.
 LOOKS = 3
 
 
@@ -145,7 +146,7 @@ class Answers:
         }
 
     def restore(self, saved: Saved) -> None:
-        """Go on from saved notes and bounds, of regions that are there already."""
+        """Restore saved notes and bounds, of regions that are there already."""
         told = saved.wholes("told", (None,), 1).tolist()
         uppers = saved.floats("uppers", (len(told),), high=math.inf).tolist()
         self.notes = [Note(*note) for note in zip(told, uppers, strict=True)]

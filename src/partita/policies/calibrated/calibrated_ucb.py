@@ -1,4 +1,4 @@
-"""The policy that needs no knobs: it learns kernel, noise and scale from the values it is told."""
+"""The policy without required settings: it learns kernel, noise and scale from the values."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from partita.model.domains import Arms, Box, Grid
 from partita.model.kernels import Matern
 from partita.model.mixed import Mixed
 from partita.model.noise import Noise
+from partita.model.sobol import sobol
 from partita.partition.cover import Geometry
 from partita.partition.sites import ArmSites, BoxSites
 from partita.policies.base import Policy
@@ -36,29 +37,34 @@ from .values import Sums
 
 #: Keeps the draws independent of a test function or noise drawn under the same seed.
 STREAM = 5
-#: The settings are fitted again after this many times the values, and at least REFIT_STEP more.
+#: The settings are fitted again when the number of values has grown by this factor, and by at least
+#: REFIT_STEP.
 REFIT_FACTOR, REFIT_STEP = 1.4, 4
-#: Fits of fewer observations also start afresh; later that finds nothing better.
+#: Fits of fewer observations also start from scratch; later that finds nothing better.
 RESTART = 40
-#: Probes by step t, as a multiple of √t: plays where f could be highest by its bounds, not by the
-#: index. They find what the index, two deviations wide, would never look at.
+#: So does the fit after a bulk tell that brought more than this many times the values.
+RESTART_GROWTH = 4
+#: The number of probes up to evaluation t, as a multiple of √t. A probe evaluates the point of the
+#: highest upper bound instead of the highest index. Probes find maxima that the index, only two
+#: standard deviations wide, would miss.
 PROBES = 0.5
-#: Values told before the model is asked, if more is asked for than the first design.
+#: The number of values needed to use the model when more points are asked for than the first
+#: design has.
 FEWEST = 3
-#: Cancelled plays that count as pending for a while, at most.
+#: The largest number of cancelled evaluations that count as pending for a while.
 MOST_GIVEN_UP = 64
-#: Values for each dimension, and as many more, before the fitted model can certify anything.
+#: The certificate is infinite with fewer than this number times (d + 1) values.
 CERTIFIED_FROM = 10
-#: Regions that the recommended point is looked for in.
+#: The number of regions in which the recommended point is searched.
 LIKELIEST = 3
-#: What the state of the policy is made of, and numbers that it counts with.
+#: The parts of the policy's saved state, and its counters.
 _PARTS = ("sites", "sums", "regions", "model", "search", "answers")
 _COUNTS = ("asked", "probes", "cancelled", "fitted", "seen", "next_fit")
 
 
 @dataclass(frozen=True, slots=True)
 class RegionView:
-    """A region: corners in the unit cube, values told in it, and the highest index it had."""
+    """A region: its corners in the unit cube, its number of values, and its highest index."""
 
     lower: FloatArray
     upper: FloatArray
@@ -67,41 +73,43 @@ class RegionView:
 
 
 class CalibratedUCB(Policy):
-    """Needs nothing but the domain: it learns amplitude, lengthscales, noise and mean as it goes.
+    """UCB with learned settings: needs only the domain, and learns everything else from the values.
 
-    The index is the posterior mean plus two standard deviations, over candidates that are renewed
-    every few plays: points played before, some anywhere, and most around the best means at many
-    scales. Settings are fitted again at geometrically spaced steps; each renewal draws some from
-    their posterior, so that the policy does not stay with a wrong lengthscale or a lucky value. A
-    region that holds many distinct points is cut in two, so a step costs the same for ever.
+    It learns amplitude, lengthscales, noise and mean. The index is the posterior mean plus two
+    standard deviations. It is maximised over candidates that are renewed every few evaluations:
+    evaluated points, some random points, and most around the best means at many scales. Settings
+    are fitted again at geometrically spaced times. Each renewal draws settings from their
+    posterior, so that the policy does not keep a wrong lengthscale or trust a lucky value. A region
+    with many distinct points is split in two, so the cost of an evaluation does not grow.
 
-    Values may span orders of magnitude, with noise that grows with them: a monotone shape of the
-    values is learned along, the identity unless the data speak against it, and so is where the
-    noise is loud. Answers and bounds are of E[y], in the units of what was told. Where values at
-    the same points agree there is no noise, and no point is played twice.
+    Values may span orders of magnitude, with noise that grows with them. For this, a monotone
+    transformation of the values is learned (the identity, unless the data speak against it), and
+    also where the noise is large. Recommendations and bounds are for E[y], in the units of the
+    values. If repeated values at the same points agree, the values are treated as noise-free, and
+    no point is evaluated twice.
 
     Bounds come from the fitted model (`guarantee == "calibrated"`): docs/calibrated.md measures how
-    often they hold. The noise of single values can be told: `tell(x, y, std=...)`.
+    often they hold. The noise of single values is used if known: `tell(x, y, std=...)`.
 
     Parameters
     ----------
     domain : Grid, Arms, Box or Mixed
     horizon : int, optional
-        Evaluations planned, if known. The policy does not need it.
+        The planned number of evaluations. The policy does not need it.
     seed : int
-        Draws candidates and settings.
+        The seed for candidates and settings.
     kernel : Matern, optional
-        Used as given, if nu is 3/2 or 5/2, and not estimated.
+        If given (nu must be 3/2 or 5/2), it is used and not estimated.
     noise : a noise model, optional
-        Its constant is used as the noise's standard deviation, and not estimated.
+        If given, its constant is used as the noise's standard deviation, which is not estimated.
     norm_bound : float, optional
-        B: the amplitude is then B/√(20 d), as in `PiGPUCB`, and not estimated.
+        If given, the amplitude is B/√(20 d), as in `PiGPUCB`, and not estimated.
     outliers : "clip" or "keep"
-        Whether values far outside all others may count as less extreme, as the shape and the noise
-        that are learned make them; or all count as they are, without a shape, as rare large losses
-        must that are part of what f is on average.
+        "clip": values far outside all others may get less weight, by the learned transformation and
+        noise. "keep": all values count fully, without a transformation. Use it if rare large losses
+        are an important part of the mean.
     delta : float
-        Bounds are meant to hold with probability 1 − delta, all together.
+        Bounds are meant to hold with probability 1 − delta, all at the same time.
     """
 
     guarantee = "calibrated"
@@ -111,7 +119,7 @@ class CalibratedUCB(Policy):
     state_version = 2
 
     _sites: ArmSites | BoxSites
-    #: What was told; where it lies; the settings that explain it; what follows.
+    #: The values; their regions; the fitted settings; the search and the answers.
     _sums: Sums
     _regions: Regions
     _model: Model
@@ -123,13 +131,13 @@ class CalibratedUCB(Policy):
     _start: FloatArray
     _asked: int
     _probes: int
-    #: Sites that were cancelled, which count as pending until as many values have been told.
+    #: Cancelled sites, which count as pending until the given number of values has been reported.
     _given_up: deque[int]
     _cancelled: int
-    #: Values at which settings are fitted next, and at the last fit of an unfinished first design.
+    #: The number of values at the next fit, and at the last fit during the first design.
     _next_fit: int
     _fitted: int
-    #: Values taken in: of many that are told at once, those so far.
+    #: The number of values processed: in a bulk tell, those so far.
     _seen: int
 
     def __init__(
@@ -170,13 +178,11 @@ class CalibratedUCB(Policy):
         self._next_fit = len(self._start)
 
     def _first_design(self) -> FloatArray:
-        """Points to begin with, (n, d) in the unit cube: quasi-random, of the domain."""
-        from scipy.stats import qmc
-
+        """The first points to evaluate, (n, d) in the unit cube: quasi-random, in the domain."""
         dim = self.domain.dim
         number = max(4, min(2 * dim + 2, 16))
-        sobol = qmc.Sobol(dim, scramble=True, rng=np.random.default_rng([self.seed, STREAM, 1]))
-        points = sobol.random(2 ** math.ceil(math.log2(number)))[:number]
+        scramble = np.random.default_rng([self.seed, STREAM, 1])
+        points = sobol(dim, 2 ** math.ceil(math.log2(number)), scramble=scramble)[:number]
         random = np.random.default_rng([self.seed, STREAM, 2])
         return self._search.proposals.first(random, points)[:number]
 
@@ -226,20 +232,20 @@ class CalibratedUCB(Policy):
         return site, self._sites.x(site)
 
     def _next_site(self) -> int:
-        """A site of the first design, or that of the highest index."""
+        """The next site of the first design, or the site with the highest index."""
         first = len(self._start)
         if self._told < first and (self._asked <= first or self._told < FEWEST):
             return self._search.first_site(self._start, self._asked)
-        if self._fitted < self._told < first:  # several are under way: fit what is there
+        if self._fitted < self._told < first:  # several are pending: fit the values so far
             self._refit()
             self._fitted = self._told
         probe = self._probes < PROBES * math.sqrt(max(self._told - first, 0))
         self._probes += probe
-        explore = not self._cancelled  # where evaluations fail, least is known
+        explore = not self._cancelled  # exploring would return to points that fail
         return self._search.choose(probe, self._told, self._awaited(), explore)
 
     def _awaited(self) -> dict[int, int]:
-        """How often each site is pending, or was given up of late."""
+        """The number of times each site is pending, or was recently cancelled."""
         plays = self._pending_plays()
         for site in self._given_up:
             plays[site] = plays.get(site, 0) + 1
@@ -276,39 +282,47 @@ class CalibratedUCB(Policy):
     def _record_many(
         self, sites: IntArray, values: FloatArray, stds: FloatArray | None = None
     ) -> None:
+        """The same for many: between the first fits and the last, fits would be for nothing.
+
+        Regions are cut by the settings of the first. The last search for settings begins afresh,
+        too, since a lot has been learned since the fit before.
+        """
         noises = [None] * len(values) if stds is None else stds.tolist()
+        end, fitted = self._seen + len(values), self._seen
         for site, value, std in zip(sites.tolist(), values.tolist(), noises, strict=True):
             number = self._take(site, value, std)
             if self._limits is not None:
                 self._limits.succeed(site)
             self._search.renew_soon(number)
-            self._refit_if_due()
+            if self._seen < RESTART or self._seen == end:
+                afresh = self._seen > RESTART_GROWTH * fitted
+                fitted = self._seen if self._refit_if_due(afresh) else fitted
             self._cut_if_due(number)
 
     def _take(self, site: int, value: float, std: float | None) -> int:
-        """Take a value in: the number of the region of its site."""
+        """Record a value, and return the number of the region of its site."""
         self._sums.add(site, value, std)
         self._seen += 1
         if site not in self._regions.home:
             self._search.admit(self._regions.add(site))
         return self._regions.home[site]
 
-    def _refit_if_due(self) -> bool:
-        """Fit the settings again if there are enough more values; False if there are not."""
+    def _refit_if_due(self, afresh: bool = False) -> bool:
+        """Fit the settings again if there are enough new values; return whether it was done."""
         seen = self._seen
         if seen < self._next_fit:
             return False
-        self._refit()
+        self._refit(afresh)
         self._next_fit = max(seen + REFIT_STEP, int(seen * REFIT_FACTOR))
         return True
 
-    def _refit(self) -> None:
-        """Learn the settings from all values."""
-        if self._model.learn(self._regions.played, restart=self._seen < RESTART):
+    def _refit(self, afresh: bool = False) -> None:
+        """Learn the settings from all values; the search begins afresh, too, if asked or early."""
+        if self._model.learn(self._regions.played, restart=afresh or self._seen < RESTART):
             self._search.renew_all(revive=True)
 
     def _cut_if_due(self, number: int) -> None:
-        """Cut a region in two, and its halves, while they hold too many sites."""
+        """Split a region in two, and its halves, while they have too many sites."""
         scales, due = self._model.fit.best.scales, [number]
         while due:
             number = due.pop()
@@ -327,13 +341,13 @@ class CalibratedUCB(Policy):
 
     def _restore(self, saved: Saved) -> None:
         saved.require("limits" in saved or self._limits is None, "constraints")
-        for name in _PARTS:  # in this order: each looks at those before
+        for name in _PARTS:  # in this order: each part uses those before it
             getattr(self, f"_{name}").restore(saved.part(name))
         self._restore_plays(saved, self._sites.points)
         for name in _COUNTS:
             setattr(self, f"_{name}", saved.integer(name))
         given_up = saved.numbers("given_up", len(self._sites), distinct=False)
-        saved.require(len(given_up) <= MOST_GIVEN_UP, "few cancelled plays")
+        saved.require(len(given_up) <= MOST_GIVEN_UP, "few cancelled evaluations")
         self._given_up = deque(given_up, maxlen=MOST_GIVEN_UP)
         told = self._sums.count + self._sums.known
         whole = int(told.sum()) == self._told == self._seen and self._fitted <= self._told
@@ -349,19 +363,19 @@ class CalibratedUCB(Policy):
     # -- answers --------------------------------------------------------------------------------
 
     def recommend(self) -> Recommendation:
-        """The point played before with the highest mean less one standard deviation."""
+        """The evaluated point with the highest mean minus one standard deviation."""
         if not self._regions.home:
             site = self._search.site_at(self._start[0])
             return Recommendation(self._sites.x(site), 0.0, -math.inf, math.inf)
         return self._answers.recommend(self._search.likeliest(LIKELIEST), self._answering())
 
     def certificate(self) -> float:
-        """An estimate of what f(x*) − f(recommended x) can still be, by the fitted model.
+        """An estimated bound on f(x*) − f(recommended x), by the fitted model.
 
-        Infinite while there are fewer than ten values for each dimension, and ten more: a model of
-        that few is easily wrong. If f has turned out higher than the bounds of earlier fits, those
-        of this one may be as wrong: what they were short of counts in proportion to the values that
-        they knew.
+        It is infinite with fewer than 10 (d + 1) values, because a model of so few values is often
+        wrong. If f has exceeded the upper bounds of earlier fits, the present bounds may be as
+        wrong. So the amount by which it exceeded them is added, in proportion to the number of
+        values that those fits had.
         """
         if self._told < CERTIFIED_FROM * (self.domain.dim + 1):
             return math.inf
@@ -378,7 +392,7 @@ class CalibratedUCB(Policy):
         return np.asarray(self._sites.scaled[self._sites.locate(points)])
 
     def _answering(self) -> Settings:
-        """The settings that answers come from: the most likely, by what has been told."""
+        """The settings used for answers: the most likely ones, given the values so far."""
         if self._told >= len(self._start) or self._fitted == self._told:
             return self._model.believed
         return self._model.guess(self._regions.played, enough=self._told >= FEWEST)
@@ -395,10 +409,10 @@ class CalibratedUCB(Policy):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What has been learned: lengthscales (in sides of the domain), noise, amplitude, mean.
+        """The learned lengthscales (relative to the domain's sides), noise, amplitude and mean.
 
-        If values are shaped, `shape` says how, amplitude and mean are those of shaped values, and
-        the noise is that of a value as high as the recommended one.
+        If values are transformed, `shape` describes how; then amplitude and mean are those of
+        transformed values, and the noise is that of a value as high as the recommended one.
         """
         best = self._answering()
         settings: dict[str, Any] = {

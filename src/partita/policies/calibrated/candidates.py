@@ -1,4 +1,4 @@
-"""Candidates of a region: how they are drawn, which are kept, their posterior, pending plays.
+"""Candidates of a region: how they are drawn, which are kept, their posterior, pending evaluations.
 
 Notation: m candidates, those with data first, then fresh ones; V = L⁻¹K(data, candidates) as in
 `model`. Points are in the unit cube, means and variances in units of the amplitude, from the mean.
@@ -90,7 +90,7 @@ class Proposals:
         return {"feasible": None if self._feasible is None else self._feasible.state()}
 
     def restore(self, saved: Saved) -> None:
-        """Go on from what was saved."""
+        """Restore what was saved."""
         if self._feasible is not None:
             self._feasible.restore(saved.part("feasible"))
 
@@ -188,7 +188,7 @@ class Candidates:
 
     @property
     def best_played(self) -> float:
-        """The highest mean of those that were played, in amplitudes from the mean."""
+        """The highest mean of those that were evaluated, in amplitudes from the mean."""
         return float(self.mean[self.played].max(initial=-math.inf))
 
     def state(self) -> State:
@@ -209,7 +209,7 @@ class Candidates:
     def restored(
         saved: Saved, sites: ArmSites | BoxSites, proposals: Proposals, most_room: int
     ) -> Candidates:
-        """The candidates that were saved, with room for no more than so many observations."""
+        """The saved candidates, with room for a limited number of observations."""
         dim = sites.scaled.shape[1]
         settings = Settings.restored(saved.part("settings"), dim)
         points = saved.floats("points", (None, dim), 0.0, 1.0)
@@ -340,7 +340,7 @@ def _highest(
 
 
 class Plan:
-    """Plays under way, which count as observed at what the model expects there.
+    """Running evaluations, which count as observed at the model's means.
 
     Variances are lowered by them, means are untouched (`Candidates.planned`). They are planned for
     where they are candidates, so renewals keep them among those. `plays` says how often each site
@@ -359,7 +359,7 @@ class Plan:
         return np.asarray(points[region.holds(points)][-MOST_PLANNED:])
 
     def plays_of(self, candidates: Candidates) -> dict[int, int]:
-        """How often candidates are awaited, by number; of many, those of the highest index."""
+        """How many times candidates are awaited, by number; of many, those of the highest index."""
         if not self._plays:
             return {}
         numbers = {row.tobytes(): j for j, row in enumerate(candidates.points)}

@@ -131,7 +131,7 @@ class Model:
         }
 
     def restore(self, saved: Saved) -> None:
-        """Go on from what was learned."""
+        """Restore what was learned."""
         dim = len(self.fit.best.scales)
         self.fit = Fit.restored(saved.part("fit"), dim)
         self.believed = self.fit.best
@@ -194,8 +194,8 @@ class Model:
     def _spread_out(self, played: IntArray) -> Data:
         """Replicate means of FIT_POINTS sites at most, each as far from those before as can be.
 
-        The points played most lie around the best ones; a fit that looked at them alone would take
-        the rest of the domain to be as flat.
+        The points evaluated most lie around the best ones; a fit that looked at them alone would
+        take the rest of the domain to be as flat.
         """
         data = self._sums.data(played)
         if len(played) <= FIT_POINTS:
@@ -326,8 +326,8 @@ def bounds_at(posterior: Conditioned, point: FloatArray, reach: float) -> Bounds
     tip: near it, values lie above the mean time and again. If those within some distance of the
     point do so by more than chance allows, the bounds also take in what a model says in which f is
     higher by an unknown offset b on just those points. With h (P,) 1 at those points and 0
-    elsewhere and g = L⁻¹h, b̂ = g·L⁻¹y/g·g with variance 1/g·g (generalised least squares: universal
-    kriging with the one basis function h), and f(x) rises by b(1 − g·L⁻¹k(x)).
+    elsewhere and g = L⁻¹h, b̂ = g·L⁻¹y/g·g with variance 1/g·g (generalised least squares:
+    universal kriging with the one basis function h), and f(x) rises by b(1 − g·L⁻¹k(x)).
     """
     mean, variance, rows = posterior.moments_at(point[None, :])
     away = np.sqrt(((posterior.scaled - point / posterior.settings.scales) ** 2).sum(axis=1))

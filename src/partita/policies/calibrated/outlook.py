@@ -20,7 +20,7 @@ class Outlook:
     #: When it was last used, by the clock of the search.
     used_at: int = 0
     #: The highest index of the candidates, their highest upper bound, and the highest mean less one
-    #: standard deviation of those that were played, when they were last computed.
+    #: standard deviation of those that were evaluated, when they were last computed.
     index: float = math.inf
     ceiling: float = math.inf
     floor: float = -math.inf

@@ -31,7 +31,7 @@ class Region:
     around: IntArray  # nearest first
 
     def holds(self, points: FloatArray) -> npt.NDArray[np.bool_]:
-        """Which of the points (n, d) lie in it; a face belongs to the region above it."""
+        """Which of the points (n, d) are in it; a face belongs to the region above it."""
         return between(points, self.lower, self.upper)
 
     @property
@@ -83,7 +83,7 @@ class Regions:
         return np.array(list(self.home), dtype=np.int64)
 
     def number_at(self, point: FloatArray) -> int:
-        """The number of the region that a point (d,) lies in."""
+        """The number of the region that a point (d,) is in."""
         number = 0
         while True:
             cuts = self._cuts.get(number, [])
@@ -142,7 +142,7 @@ class Regions:
         }
 
     def restore(self, saved: Saved) -> None:
-        """Go on from saved regions, of sites that are there already."""
+        """Restore saved regions, of sites that are there already."""
         dim = self._sites.scaled.shape[1]
         cuts = saved.wholes("cuts", (None, 2)).tolist()
         corners = [(np.zeros(dim), np.ones(dim))]

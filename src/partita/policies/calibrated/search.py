@@ -1,4 +1,4 @@
-"""Where the calibrated policy plays next: the choice of a region, and of a candidate in it."""
+"""Where the calibrated policy evaluates next: the choice of a region, and of a candidate in it."""
 
 from __future__ import annotations
 
@@ -29,16 +29,18 @@ TEMPERATURE, COOLING = 1.0, 1000
 RENEW_EARLY, RENEW_LATE, LATE_POINTS, RENEW_LAST = 8, 16, 128, 64
 #: Later still, they are renewed after one in this many of all observations.
 RENEW_PART = 128
-#: A fresh candidate is played only if f there may differ from f at a point played before by more
-#: than this part of what is unknown of the latter.
+#: A fresh candidate is evaluated only if f there may differ from f at a point evaluated before by
+#: more than this part of what is unknown of the latter.
 DISTINCT = 0.1
 #: Regions whose candidates are kept at once.
 WARM_REGIONS = 6
-#: Without noise, plays are settled once the index promises less than this part of the amplitude.
+#: Without noise, evaluations are settled once the index promises less than this part of the
+#: amplitude.
 SETTLED = 1e-2
-#: Of n settled plays, √(n/d) look for another maximum, as the model may be wrong: where a value
-#: this many amplitudes above the best would be least surprising, in regions drawn this many times.
-#: In many dimensions a play rules out so little that more would not be worth their price.
+#: Of n settled evaluations, √(n/d) look for another maximum, as the model may be wrong: where a
+#: value this many amplitudes above the best would be least surprising, in regions drawn this many
+#: times. In many dimensions an evaluation rules out so little that more would not be worth their
+#: price.
 BETTER, DRAWN = 0.1, 4
 #: Numbers that `Search` counts with.
 _CLOCKS = ("_clock", "_turn", "_settled", "_explored")
@@ -61,14 +63,15 @@ class Search:
     _model: Model
     proposals: Proposals
     _random: np.random.Generator
-    #: Whether fresh candidates are hardly ever points played before.
+    #: Whether fresh candidates are hardly ever points evaluated before.
     continuous: bool
     #: What must hold besides, if anything must; it counts in the index.
     limits: Limits | None = None
     #: One for each region, by number.
     outlooks: list[Outlook] = field(init=False)
     _clock: int = 0
-    #: Renewals that came due, settled plays, and how many of those looked for another maximum.
+    #: Renewals that came due, settled evaluations, and how many of those looked for another
+    #: maximum.
     _turn: int = 0
     _settled: int = 0
     _explored: int = 0
@@ -96,7 +99,7 @@ class Search:
         }
 
     def restore(self, saved: Saved) -> None:
-        """Go on from saved outlooks, of regions and sites that are there already."""
+        """Restore saved outlooks, of regions and sites that are there already."""
         saved.generator("random", self._random)
         self.proposals.restore(saved.part("proposals"))
         for name in _CLOCKS:
@@ -121,7 +124,7 @@ class Search:
     # -- what has come -----------------------------------------------------------------------------
 
     def observe(self, number: int, site: int, value: float, std: float | None = None) -> None:
-        """Take in a value at a site of a region, which the sums hold already.
+        """Record a value at a site of a region, which the sums hold already.
 
         If its noise was told, `std` is that.
         """
@@ -228,7 +231,7 @@ class Search:
         outlook.used_at = self._clock = self._clock + 1
 
     def _best_region(self, probe: bool, told: int, plan: Plan) -> Outlook:
-        """The region of the highest index, for a probe of the highest bound, ready to play."""
+        """The region of the highest index, for a probe of the highest bound, ready to evaluate."""
         for outlook in self.outlooks:
             if outlook.stale and not (math.isinf(outlook.index) and len(self.outlooks) > 1):
                 self.renew(outlook, told, plan)
@@ -243,7 +246,7 @@ class Search:
                 return best
 
     def _any_region(self, told: int, plan: Plan) -> Outlook:
-        """The region of a point drawn from the whole domain, ready to play."""
+        """The region of a point drawn from the whole domain, ready to evaluate."""
         number = self._regions.number_at(self.proposals.anywhere(self._random))
         outlook = self.outlooks[number]
         self._use(outlook)
@@ -252,7 +255,7 @@ class Search:
         return outlook
 
     def _promise(self, outlook: Outlook, plan: Plan) -> float:
-        """The highest index in a region, as if pending plays had been observed."""
+        """The highest index in a region, as if pending evaluations had been observed."""
         candidates = outlook.candidates
         if candidates is None or len(self.outlooks) == 1:
             return outlook.index
@@ -282,7 +285,7 @@ class Search:
         return self._site_of(candidates, j)
 
     def _site_of(self, candidates: Candidates, j: int) -> int:
-        """The site of candidate j, a new one if it has never been played."""
+        """The site of candidate j, a new one if it has never been evaluated."""
         known = j < len(candidates.sites)
         return int(candidates.sites[j]) if known else self.site_at(candidates.points[j])
 
@@ -307,14 +310,14 @@ class Search:
                 surprise[self.limits.chances(planned.points) < LEAST_CHANCE] = math.inf
             if surprise.min(initial=math.inf) < least:
                 least, where = float(surprise.min()), (planned, int(surprise.argmin()))
-        if where is None:  # all has been played
+        if where is None:  # all has been evaluated
             return self._best_candidate(outlook, EXPLORATION, plan)
         return self._site_of(*where)
 
     def _index(self, candidates: Candidates, width: float) -> FloatArray:
         """Means plus `width` standard deviations, (m,).
 
-        Where values have no noise, what has been played is left out unless nothing else is there.
+        Without noise, evaluated points are left out unless there are no others.
         """
         index = candidates.mean + width * np.sqrt(candidates.variance)
         if self._sums.exact and not candidates.played.all():
@@ -333,7 +336,7 @@ class Search:
     # -- candidates of one region ------------------------------------------------------------------
 
     def renew(self, outlook: Outlook, told: int, plan: Plan) -> None:
-        """Draw settings and candidates anew, and compute the posterior of the candidates."""
+        """Draw settings and candidates again, and compute the posterior of the candidates."""
         region, exact = outlook.region, self._sums.exact
         own = region.own
         assert len(own) or len(region.around), "a region has data"
@@ -368,7 +371,7 @@ class Search:
         """Compute what the choice between regions looks at."""
         candidates = outlook.candidates
         assert candidates is not None
-        if not len(candidates.points):  # no arm lies in it, or none was drawn
+        if not len(candidates.points):  # no arm is in it, or none was drawn
             outlook.index = outlook.ceiling = outlook.floor = -math.inf
             return
         settings, s = candidates.settings, len(candidates.sites)

@@ -83,7 +83,7 @@ class Sums:
         }
 
     def restore(self, saved: Saved) -> None:
-        """Go on from saved sums, at sites that are there already."""
+        """Restore saved sums, at sites that are there already."""
         self.count = saved.wholes("count", (None,))
         shape = (len(self.count),)
         saved.require(len(self.count) <= len(self._sites), "sums of sites that exist")
@@ -113,7 +113,7 @@ class Sums:
                 setattr(self, name, np.append(getattr(self, name), np.zeros(more)))
 
     def add(self, site: int, value: float, std: float | None = None) -> None:
-        """Take in a value at a site, with its noise if that was told."""
+        """Record a value at a site, with its noise if that was told."""
         self._reserve(site)
         self.changes[site] += 1
         if self._compared < MOST_COMPARED:
@@ -127,7 +127,7 @@ class Sums:
         away = value - self._mean[site]
         self._mean[site] += away / self.count[site]
         self._within[site] += away * (value - self._mean[site])
-        if self.agree:
+        if self.agree and self._within[site] > 0.0:
             squares = self._within[site] * self._shape.slope(float(self._mean[site])) ** 2
             if squares > self.count[site] * self._little:
                 self.agree = self.exact = False
@@ -144,7 +144,7 @@ class Sums:
 
     @property
     def tied(self) -> bool:
-        """Whether values often come again, as those of yes and no or of ratings do."""
+        """Whether values are often equal, such as booleans or ratings."""
         return len(self._distinct) < 0.5 * self._compared
 
     def data(self, sites: IntArray) -> Data:
@@ -205,7 +205,7 @@ class Sums:
         If values at the same site agree, replicates are counted once: many values with less noise
         than the model can have would make the amplitude seem small. They are taken to have no noise
         if there are several replicates and no two sites have the same mean: values that are often
-        the same by chance, as yes and no are, do not pass.
+        the same by chance, such as booleans, do not pass.
         """
         ours = sites[self.count[sites] > 0]
         if not len(ours):  # all noise was told

@@ -1,0 +1,48 @@
+"""Trials in the log, at the level DEBUG: where each was begun, and how it ended.
+
+The logger is `partita.trials`: `logging.basicConfig(level=logging.DEBUG)` shows it.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from partita._text import number as number_text
+from partita._text import params_text, printable
+
+_log = logging.getLogger("partita.trials")
+
+
+def log_begun(number: int, params: Any, how: str = "asked for") -> None:
+    """Log that a trial was begun."""
+    if _log.isEnabledFor(logging.DEBUG):
+        _log.debug("trial %d %s: %s", number, how, printable(params_text(params)))
+
+
+def log_told(number: int, value: float, std: float | None) -> None:
+    """Log the value of a trial."""
+    if _log.isEnabledFor(logging.DEBUG):
+        noise = "" if std is None else f" ± {number_text(std)}"
+        _log.debug("trial %d told: %s%s", number, number_text(value), noise)
+
+
+def log_added(number: int, params: Any, value: float, std: float | None) -> None:
+    """Log a value known from elsewhere."""
+    log_begun(number, params, "added")
+    log_told(number, value, std)
+
+
+def log_pruned(number: int, reports: int) -> None:
+    """Log that a trial ended early."""
+    _log.debug("trial %d pruned after %d reports", number, reports)
+
+
+def log_cancelled(number: int) -> None:
+    """Log that a trial was given up."""
+    _log.debug("trial %d cancelled", number)
+
+
+def log_failed(number: int, why: str) -> None:
+    """Log that the evaluation of a trial failed."""
+    _log.debug("trial %d failed: %s", number, printable(why))
