@@ -62,7 +62,7 @@ def test_a_study_goes_on_as_an_optimizer_that_never_stopped(path, snapshots):
 def test_constraints_are_settings(path):
     with Study.open(path, SQUARE, constraints=LIMITS) as study:
         play(study, 3)
-    with pytest.raises(InvalidInput, match=r"constraints is \['cost <= 0.3'\] there, but"):
+    with pytest.raises(InvalidInput, match=r"constraints is \['cost <= 0.3'\] in the study, but"):
         Study.open(path, constraints=["cost <= 0.4"])
     with Study.open(path, SQUARE, constraints=["cost  <= 0.3"]) as study:
         assert study.n_told

@@ -120,8 +120,8 @@ class Constraints:
         """Refuse to add many values at once if there are constraints."""
         if self.names:
             raise InvalidInput(
-                "add of many at once: with constraints add them one by one, each value a dict as "
-                "for tell"
+                "add of many values at once: with constraints give a dict for each value, and add "
+                "them one by one"
             )
 
     def stored(self, values: Any) -> tuple[float, ...]:

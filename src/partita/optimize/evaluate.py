@@ -96,8 +96,8 @@ def _misfit(f: Function, params: Any, also: Mapping[str, Any]) -> str | None:
         called = call if isinstance(params, dict) else "f(x), x an array"
         return (
             f"the function takes {signature}, but is called as {called}: {error}. A function of "
-            "named parameters is called with them as keywords, as in f(lr=0.1, depth=3); of a list "
-            "of bounds, with one array"
+            "named parameters is called with keywords, as in f(lr=0.1, depth=3); of a list of "
+            "bounds, with one array"
         )
     return None
 
