@@ -77,7 +77,7 @@ def read_batch(
     std: Any,
     space: Space,
     point_of: Callable[[Any, str], FloatArray],
-    observed: Callable[[Any, Any, str], Observation],
+    observation: Callable[[Any, Any, str], Observation],
 ) -> Batch:
     """Observations that a user gives, checked.
 
@@ -86,7 +86,7 @@ def read_batch(
     params, values, std
         What `Optimizer.add` was given.
     space
-    point_of, observed
+    point_of, observation
         The point of parameters, and a value with its noise: those of `Optimizer`.
     """
     rows = _rows(params, space)
@@ -99,7 +99,7 @@ def read_batch(
             units[i] = point_of(row, "add")
             noise = None if noises is None else noises[i]
             missing = isinstance(noise, float) and np.isnan(noise)
-            seen = observed(given[i], None if missing else noise, "add")
+            seen = observation(given[i], None if missing else noise, "add")
             told[i], stds[i] = seen.value, np.nan if seen.std is None else seen.std
     return Batch(units, told, None if noises is None else stds)
 

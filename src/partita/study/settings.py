@@ -29,6 +29,7 @@ from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import sub_gaussian_constant
 from partita.model.outcomes import Outcomes
+from partita.optimize.constraints import Constraints
 from partita.optimize.making import check_maker
 from partita.optimize.optimizer import Optimizer
 from partita.policies.construct import name_of
@@ -59,6 +60,8 @@ class Settings:
         The name of a user's own policy, which is not stored itself.
     outcomes
         The ends, with None for one that is not known; None if neither is.
+    constraints
+        Bounds on quantities that an evaluation shows, such as "cost <= 10".
     """
 
     space: str
@@ -73,6 +76,7 @@ class Settings:
     own_policy: str | None = None
     constrained: bool = False
     expire_after: float | None = None
+    constraints: list[str] | None = None
     outcomes: list[float | None] | None = None
 
     @classmethod
@@ -103,6 +107,7 @@ class Settings:
             seed=self.seed,
             n_evals=self.n_evals,
             policy=policy if self.own_policy is not None else self.policy,
+            constraints=self.constraints,
             outcomes=None if self.outcomes is None else (self.outcomes[0], self.outcomes[1]),
             **self.assumptions.keywords(),
         )
@@ -147,7 +152,10 @@ class Settings:
 
     def to_meta(self) -> dict[str, str]:
         """The settings as rows of the table `meta`, with a checksum."""
-        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
+        fields = dataclasses.asdict(self)
+        if self.constraints is None:  # an older Partita can open a study without any
+            del fields["constraints"]
+        text = json.dumps(fields, sort_keys=True)
         return {"settings": text, "checksum": _digest(text), "written_by": __version__}
 
     @classmethod
@@ -275,6 +283,7 @@ _AS_JSON: dict[str, Callable[[Any], Any]] = {
     "policy": _policy_text,
     "feasible": _feasible,
     "expire_after": lambda value: as_positive("expire_after", value),
+    "constraints": lambda value: list(Constraints(value).texts) or None,
 }
 
 
@@ -298,6 +307,12 @@ def _check_words(words: object) -> None:
         raise ValueError(f"{words!r:.100} is not a name")
 
 
+def _check_constraints(texts: object) -> None:
+    if not isinstance(texts, list):
+        raise ValueError(f"{texts!r:.100} is not a list of constraints")
+    Constraints(texts)
+
+
 _STORED: dict[str, Callable[[Any], object]] = {
     **{name: _AS_JSON[name] for name in _CHECKED_ALIKE},
     "space": Space.from_json,
@@ -306,4 +321,5 @@ _STORED: dict[str, Callable[[Any], object]] = {
     "policy": _check_ours,
     "own_policy": _check_words,
     "constrained": lambda value: check_flag("constrained", value),
+    "constraints": _check_constraints,
 }

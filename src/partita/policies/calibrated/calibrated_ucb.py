@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +14,8 @@ import numpy.typing as npt
 
 from partita._checks import check_choice, check_delta, check_horizon, check_seed
 from partita._state import Saved, State, wholes
-from partita._types import FloatArray, IntArray, Prediction, Recommendation
-from partita.errors import NumericalError
+from partita._types import FloatArray, IntArray, Interval, Prediction, Recommendation
+from partita.errors import InvalidInput, NumericalError
 from partita.gp.settings import Settings
 from partita.model.domains import Arms, Box, Grid
 from partita.model.kernels import Matern
@@ -28,7 +29,8 @@ from partita.policies.base import Policy
 
 from .answers import Answers
 from .candidates import Proposals
-from .given import fixed_by
+from .given import as_fixed
+from .limits import Limit, Limits
 from .model import Model
 from .regions import Regions
 from .search import RENEW_EARLY, Search
@@ -119,7 +121,7 @@ class CalibratedUCB(Policy):
     plays_mixed = True
     plans_from_pending = True
     takes_std = True
-    state_version = 1
+    state_version = 2
 
     _sites: ArmSites | BoxSites
     #: The values; their regions; the fitted settings; the search and the answers.
@@ -128,6 +130,8 @@ class CalibratedUCB(Policy):
     _model: Model
     _search: Search
     _answers: Answers
+    #: What must hold besides; None while nothing must and nothing has failed.
+    _limits: Limits | None
     #: The first design, (n, d) in the unit cube.
     _start: FloatArray
     _asked: int
@@ -159,7 +163,7 @@ class CalibratedUCB(Policy):
         self.horizon = None if horizon is None else check_horizon(horizon)
         self.seed = check_seed(seed)
         self.delta = check_delta(delta)
-        fixed = fixed_by(domain, kernel, noise, norm_bound)
+        fixed = as_fixed(domain, kernel, noise, norm_bound)
         self.outcomes, self.noise = Outcomes.of(outcomes), noise
         if self.outcomes is not None:
             self.outcomes.check_assumptions(noise)
@@ -176,6 +180,7 @@ class CalibratedUCB(Policy):
         random = np.random.default_rng([self.seed, STREAM])
         self._search = Search(*shared, random, continuous=isinstance(domain, Box))
         self._answers = Answers(*shared)
+        self._limits = None
         self._start = self._first_design()
         self._asked = self._probes = self._cancelled = self._fitted = self._seen = 0
         self._given_up = deque(maxlen=MOST_GIVEN_UP)
@@ -189,6 +194,44 @@ class CalibratedUCB(Policy):
         points = sobol(dim, 2 ** math.ceil(math.log2(number)), scramble=scramble)[:number]
         random = np.random.default_rng([self.seed, STREAM, 2])
         return self._search.proposals.first(random, points)[:number]
+
+    # -- what must hold besides -----------------------------------------------------------------
+
+    def constrain(self, intervals: Sequence[Interval]) -> None:
+        """Have quantities within intervals where f is recommended; to be called before any tell.
+
+        `measure` reports them. Each has a model of its own, as f has.
+        """
+        if self._told or self._pending:
+            raise InvalidInput("constrain(...): the policy has been played already. Make a new one")
+        self._limit(Limits(self._sites, intervals, self.delta))
+
+    def _limit(self, limits: Limits) -> None:
+        self._limits = self._search.limits = self._answers.limits = limits
+
+    def measure(self, x: npt.ArrayLike, values: Sequence[float]) -> None:
+        """Report the quantities at a point (d,), just before its value is told."""
+        assert self._limits is not None
+        self._limits.measure(self._site(np.asarray(x, dtype=float)), values)
+
+    def fail(self, x: npt.ArrayLike) -> None:
+        """Give up a pending point whose evaluation failed, and learn where that is likely."""
+        point = np.asarray(x, dtype=float)
+        self.cancel(point)
+        if self._limits is None:
+            self._limit(Limits(self._sites, (), self.delta))
+        assert self._limits is not None
+        site = self._site(point)
+        counts = self._sums.count + self._sums.known
+        self._limits.fail(site, counts)
+        self._search.reweigh(self._regions.number_at(self._sites.scaled[site]))
+
+    def limits_at(self, x: npt.ArrayLike) -> list[Limit]:
+        """What is known at a point (d,) of each quantity that must be within an interval."""
+        if self._limits is None:
+            return []
+        points = self.domain.check(np.asarray(x, dtype=float)[None, :])
+        return self._limits.at(self._unit(points)[0])
 
     # -- asking ---------------------------------------------------------------------------------
 
@@ -242,6 +285,8 @@ class CalibratedUCB(Policy):
         if self._given_up:
             self._given_up.popleft()
         number = self._take(site, value, std)
+        if self._limits is not None:
+            self._limits.succeed(site)
         self._search.observe(number, site, value, std)
         outlook = self._search.outlooks[number]  # a cut would replace it
         fitted = self._refit_if_due()
@@ -264,6 +309,8 @@ class CalibratedUCB(Policy):
         end, fitted = self._seen + len(values), self._seen
         for site, value, std in zip(sites.tolist(), values.tolist(), noises, strict=True):
             number = self._take(site, value, std)
+            if self._limits is not None:
+                self._limits.succeed(site)
             self._search.renew_soon(number)
             if self._seen < RESTART or self._seen == end:
                 afresh = self._seen > RESTART_GROWTH * fitted
@@ -306,9 +353,12 @@ class CalibratedUCB(Policy):
     def _state(self) -> State:
         parts = {name: getattr(self, f"_{name}").state() for name in _PARTS}
         counts = {name: int(getattr(self, f"_{name}")) for name in _COUNTS}
-        return {**super()._state(), **parts, **counts, "given_up": wholes(self._given_up)}
+        limits = None if self._limits is None else self._limits.state()
+        rest = {"given_up": wholes(self._given_up), "limits": limits}
+        return {**super()._state(), **parts, **counts, **rest}
 
     def _restore(self, saved: Saved) -> None:
+        saved.require("limits" in saved or self._limits is None, "constraints")
         for name in _PARTS:  # in this order: each part uses those before it
             getattr(self, f"_{name}").restore(saved.part(name))
         self._restore_plays(saved, self._sites.points)
@@ -322,6 +372,11 @@ class CalibratedUCB(Policy):
         saved.require(whole, "all values")
         played = np.flatnonzero(told).tolist()
         saved.require(sorted(self._regions.home) == played, "a region for each value")
+        if "limits" in saved:
+            if self._limits is None:
+                self._limit(Limits(self._sites, (), self.delta))
+            assert self._limits is not None
+            self._limits.restore(saved.part("limits"))
 
     # -- answers --------------------------------------------------------------------------------
 

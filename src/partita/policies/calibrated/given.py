@@ -1,4 +1,4 @@
-"""The settings of the calibrated policy that a user gave, which are then not estimated."""
+"""What a user knows of f, as the model takes it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from partita.model.noise import Noise, sub_gaussian_constant
 from partita.policies.base import check_kernel
 
 
-def fixed_by(
+def as_fixed(
     domain: Grid | Arms | Box | Mixed,
     kernel: Matern | None,
     noise: Noise | None,
     norm_bound: float | None,
 ) -> Fixed:
-    """The settings that are not estimated, because the user gave them."""
+    """Kernel, noise and norm bound as settings that are not estimated."""
     scales = form = std = amplitude = None
     if kernel is not None:
         checked = check_kernel(kernel, domain)
