@@ -13,13 +13,14 @@ from ._version import __version__
 if TYPE_CHECKING:
     from . import errors, experiments, problems, testing, theory
     from ._types import Prediction, Recommendation
-    from .errors import PartitaError, TheoryWarning
+    from .errors import PartitaError, TheoryWarning, TrialPruned
     from .front import maximize, minimize, scipy_method
     from .model.domains import Arms, Box, Grid
     from .model.kernels import Matern
     from .model.mixed import Mixed
     from .model.noise import Bernoulli, Bounded, Gaussian, SubGaussian, Uniform
-    from .optimize.optimizer import Optimizer, Suggestion, Trial
+    from .optimize.optimizer import Optimizer
+    from .optimize.trial import Suggestion, Trial
     from .policies.base import Policy
     from .policies.baselines.bkb import BKB
     from .policies.baselines.confidence_ball import ConfidenceBall
@@ -46,6 +47,7 @@ _HOME = {
     "Grid": "model.domains",
     "PartitaError": "errors",
     "TheoryWarning": "errors",
+    "TrialPruned": "errors",
     "Matern": "model.kernels",
     "Mixed": "model.mixed",
     "Bernoulli": "model.noise",
@@ -57,8 +59,8 @@ _HOME = {
     "minimize": "front",
     "scipy_method": "front",
     "Optimizer": "optimize.optimizer",
-    "Suggestion": "optimize.optimizer",
-    "Trial": "optimize.optimizer",
+    "Suggestion": "optimize.trial",
+    "Trial": "optimize.trial",
     "Policy": "policies.base",
     "Prediction": "_types",
     "Recommendation": "_types",
@@ -121,6 +123,7 @@ __all__ = [
     "SupLinUCB",
     "TheoryWarning",
     "Trial",
+    "TrialPruned",
     "Uniform",
     "UniformSampling",
     "__version__",

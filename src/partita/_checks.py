@@ -152,6 +152,13 @@ def check_choice(name: str, value: object, options: tuple[str, ...]) -> str:
     return value
 
 
+def check_count(count: object) -> int:
+    """The number of points or trials to ask for, at least 1."""
+    if isinstance(count, bool) or not isinstance(count, Integral) or int(count) < 1:
+        raise InvalidInput(f"ask(count={count!r}): give a whole number of at least 1.")
+    return int(count)
+
+
 def check_flag(name: str, value: object) -> bool:
     """The value, if it is True or False; an error otherwise."""
     if not isinstance(value, bool):

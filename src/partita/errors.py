@@ -51,6 +51,26 @@ class EvaluationFailed(PartitaError, RuntimeError):
         self.nfail, self.errors = nfail, tuple(errors)
 
 
+class TrialPruned(PartitaError):
+    """Raised by a function that is optimised, to end an evaluation that can hardly become the best.
+
+    Examples
+    --------
+    >>> import partita as pt
+    >>> def train(rate, trial):
+    ...     loss = 1.0
+    ...     for epoch in range(10):
+    ...         loss = 0.9 * loss + (rate - 0.3) ** 2
+    ...         trial.report(loss, epoch)
+    ...         if trial.should_prune():
+    ...             raise pt.TrialPruned
+    ...     return loss
+    >>> result = pt.minimize(train, {"rate": (0.0, 1.0)}, n_evals=20, seed=0)
+    >>> result.nfev + result.npruned
+    20
+    """
+
+
 class StudyError(PartitaError, OSError):
     """The file of a study cannot be used, read or written. The message says why."""
 

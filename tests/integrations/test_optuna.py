@@ -190,25 +190,36 @@ def test_other_policies_and_proven_bounds() -> None:
 
 
 @pytest.mark.parametrize("counts", [True, False])
-def test_a_pruned_trial_counts_with_its_last_value_or_not_at_all(counts: bool) -> None:
+def test_what_a_pruned_trial_reported_is_never_its_value(counts: bool) -> None:
+    """Its last report tells what finished trials show it to mean, if they do."""
     sampler = PartitaSampler(SPACE, seed=0, consider_pruned_trials=counts)
     study = optuna.create_study(sampler=sampler)
+    ends: dict[int, float] = {}
 
     def pruned(trial: Any) -> float:
-        value = objective(trial)
-        if trial.number == 2:
-            trial.report(7.0, step=0)
-            trial.report(5.0, step=1)
+        value = ends[trial.number] = objective(trial)
+        trial.report(value + 70.0, step=0)
+        if trial.number == 3:  # nothing is known yet
             raise optuna.TrialPruned
-        if trial.number == 3:
-            raise optuna.TrialPruned  # without a value
+        trial.report(value + 50.0, step=1)
+        if trial.number == 9:
+            raise optuna.TrialPruned
         return value
 
-    study.optimize(pruned, n_trials=6)
+    study.optimize(pruned, n_trials=12)
     sampler.recommend(study)
-    assert len(told(sampler)) == (5 if counts else 4)
-    assert (5.0 in told(sampler)) is counts
+    values = sorted(trial.value for trial in study.trials if trial.state == TrialState.COMPLETE)
+    assert len(values) == 10
+    assert told(sampler) == values
     assert pending(sampler) == 0
+    inner = sampler._model.optimizer
+    assert inner.n_pruned == counts
+    assert inner.policy.told == 10 + counts
+    if counts:
+        number = int(inner.trials.pruned.numbers[0])
+        ledger = inner.game.ledger
+        assert ledger._values[number] == pytest.approx(ends[9], abs=1e-6)
+        assert ledger._stds[number] < 1e-3
 
 
 def test_a_failed_trial_tells_nothing_and_others_keep_away() -> None:

@@ -48,8 +48,8 @@ def interrupt_often(optimizer, cases, seed):
 
     def full_step():
         trial = optimizer.ask()
-        optimizer.tell(trial, value(trial.x))
-        told[trial.number] = value(trial.x)
+        optimizer.tell(trial, value(trial.unit))
+        told[trial.number] = value(trial.unit)
 
     for _ in range(12):
         full_step()
@@ -62,7 +62,7 @@ def interrupt_often(optimizer, cases, seed):
             call = [optimizer.ask, optimizer.recommend, lambda: optimizer.add([0.5, 0.5], 0.3)]
             came += cut_short(draw, moments, call[case % 3]) is INTERRUPTED
         elif kind < 0.7:
-            y = value(trial.x)
+            y = value(trial.unit)
             if cut_short(draw, moments, optimizer.tell, trial, y, 0.1) is INTERRUPTED:
                 came += 1
                 with suppress(NotPending):  # it has happened, or does now

@@ -103,7 +103,8 @@ def test_trials_are_numbered_and_carry_what_the_function_is_given():
     assert {k: type(v) for k, v in trial.params.items()} == {
         "rate": float, "depth": int, "share": float, "kind": str, "flag": bool,
     }  # fmt: skip
-    assert trial.x.shape == (7,)
+    assert trial.unit.shape == (7,)
+    assert trial.x == list(trial.params.values())
     cost(**trial.params)
     with pytest.raises(AttributeError):
         trial.number = 3
@@ -132,7 +133,7 @@ def test_changing_a_trial_changes_nothing(space):
     before = optimizer.trials.params
     if isinstance(trial.params, dict):
         trial.params.clear()
-    trial.x[:] = 7.0
+    trial.unit[:] = 7.0
     assert np.array_equal(optimizer.trials.params, before)
     optimizer.tell(trial, 1.0)
     assert optimizer.policy.pending == 0
@@ -220,10 +221,10 @@ def test_a_trial_is_told_by_copies_and_whatever_became_of_its_parameters(space):
     restored.tell(changed, 2.0)
     restored.tell(number, 3.0)
     by_hand = restored.ask()
-    restored.tell(type(by_hand)(by_hand.number, by_hand.params, by_hand.x), 4.0)
+    restored.tell(type(by_hand)(by_hand.number, by_hand.params, by_hand.unit), 4.0)
     assert restored.n_told == 4
     by_hand = restored.ask()
-    wrong = type(by_hand)(by_hand.number, copied.params, copied.x)
+    wrong = type(by_hand)(by_hand.number, copied.params, copied.unit)
     with pytest.raises(InvalidInput, match="other parameters"):
         restored.tell(wrong, 4.0)
 

@@ -71,13 +71,13 @@ def play(player, number, steps):
         while len(kept) > draw.randrange(4):
             trial = kept.pop(draw.randrange(len(kept)))
             assert trial.number not in done
-            done[trial.number] = None if draw.random() < 0.1 else value(trial.x)
+            done[trial.number] = None if draw.random() < 0.1 else value(trial.unit)
             if done[trial.number] is None:
                 player.cancel(trial)
             else:
                 player.tell(trial, done[trial.number])
     for trial in kept:
-        done[trial.number] = value(trial.x)
+        done[trial.number] = value(trial.unit)
         player.tell(trial.number, done[trial.number])
     return done
 
@@ -119,8 +119,8 @@ def test_threads_with_optimizers_of_their_own_disturb_nobody():
         optimizer, points = pt.Optimizer(PLANE, seed=3), []
         for _ in range(25):
             trial = optimizer.ask()
-            optimizer.tell(trial, value(trial.x))
-            points.append(trial.x.tolist())
+            optimizer.tell(trial, value(trial.unit))
+            points.append(trial.unit.tolist())
         return points
 
     alone = asked(0)
@@ -290,7 +290,7 @@ class Working:
     def _work(self):
         while not self.stopped.is_set():
             trial = self.optimizer.ask()
-            self.optimizer.tell(trial, value(trial.x))
+            self.optimizer.tell(trial, value(trial.unit))
 
     def __enter__(self):
         for thread in self.threads:
@@ -309,7 +309,7 @@ def check_whole(optimizer):
     assert len(trials.pending) == optimizer.n_pending == optimizer.policy.pending
     trial = optimizer.ask()
     assert trial.number == len(trials)
-    optimizer.tell(trial, value(trial.x))
+    optimizer.tell(trial, value(trial.unit))
 
 
 @pytest.mark.parametrize(
@@ -331,7 +331,7 @@ def test_a_pickled_optimizer_chooses_as_the_original_does():
         original = copy.deepcopy(optimizer)
         for _ in range(3):
             ours, theirs = original.ask(), made.ask()
-            assert ours.x.tolist() == theirs.x.tolist()
+            assert ours.unit.tolist() == theirs.unit.tolist()
             original.tell(ours, 0.5)
             made.tell(ours, 0.5)  # a trial of the original is one of the copy
 

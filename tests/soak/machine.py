@@ -26,6 +26,11 @@ LONGEST_CALL = 30.0
 HARMLESS = {"recommend", "predict", "certificate", "pickle", "copy", "restore", "refuse"}
 
 
+def _place(trial):
+    """A trial as an array: its own, or the point of the unit cube for named parameters."""
+    return trial.unit if isinstance(trial.params, dict) else trial.x
+
+
 class Fault(Exception):
     """A promise that was broken."""
 
@@ -118,7 +123,7 @@ class Player:
         if len(self.pending) > 40:
             return
         thing = self.subject.ask()
-        x = thing.x if self.is_optimizer else thing
+        x = _place(thing) if self.is_optimizer else thing
         self._check_point(x, "ask")
         self.pending.append(thing)
         self.asked.append(np.array(x))
@@ -135,7 +140,7 @@ class Player:
         if not self.pending:
             return
         thing = self.pending.pop(op.pick % len(self.pending))
-        x = thing.x if self.is_optimizer else thing
+        x = _place(thing) if self.is_optimizer else thing
         self.subject.tell(thing, self._value(x, op), **self._std(op))
         self.told += 1
 

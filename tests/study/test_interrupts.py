@@ -119,7 +119,7 @@ class Diary:
             ours, theirs = getattr(here.trials, column), getattr(there.trials, column)
             assert ours.tobytes() == theirs.tobytes()
         ours, theirs = (copy.deepcopy(s._replica.current().optimizer) for s in (here, there))
-        assert ours.ask().x.tolist() == theirs.ask().x.tolist()
+        assert ours.ask().unit.tolist() == theirs.ask().unit.tolist()
         there.close()
 
 

@@ -14,7 +14,7 @@ from .program import argument
 from .shared import add_study_command, guarded, opened
 
 if TYPE_CHECKING:
-    from partita.optimize.optimizer import Trial
+    from partita.optimize.trial import Trial
     from partita.space import Space
 
 
@@ -34,10 +34,9 @@ def run(options: argparse.Namespace) -> int:
     with opened(options) as study:
         if not options.json:
             _check_words(study.space)
-        for _ in range(options.count):
-            trial = study.ask()
+        for trial in study.ask(options.count):
             sys.stdout.write(_as_json(trial) if options.json else _as_words(trial))
-            sys.stdout.flush()
+        sys.stdout.flush()
     return 0
 
 

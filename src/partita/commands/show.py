@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
 def _as_text(shown: dict[str, Any]) -> str:
     """The summary as text for users."""
     states = [f"{shown['evaluations']:,} evaluations"]
-    states += [f"{shown[k]:,} {k}" for k in ("pending", "failed", "expired") if shown[k]]
+    states += [f"{shown[k]:,} {k}" for k in ("pending", "failed", "pruned", "expired") if shown[k]]
     lines = [
         f"{shown['study']}: {shown['direction']}, {shown['policy']}, seed {shown['seed']}",
         ", ".join(states),

@@ -17,7 +17,7 @@ from partita.study.looking import checkpoints
 from .shared import finite
 
 if TYPE_CHECKING:
-    from partita.optimize.optimizer import Suggestion
+    from partita.optimize.trial import Suggestion
     from partita.study.study import Study
 
 #: The number of candidates listed, and the number considered: those with the best averages.
@@ -39,6 +39,7 @@ def summary(study: Study) -> dict[str, Any]:
         "evaluations": told,
         "pending": study.n_pending,
         "failed": study.n_failed - expired,
+        "pruned": study.n_pruned,
         "expired": expired,
         "known_noise": _known_noise(study),
     }

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
 from partita.optimize.evaluate import Function
 from partita.optimize.loop import Callback, Evaluation
+from partita.optimize.optimizer import Optimizer
 from partita.optimize.result import Result
 
 from .run import CATCH, DELTA, SEED, Catch, Problem, StudyLike, limits_of, optimise, workers_of
+
+if TYPE_CHECKING:
+    from partita.study import Study
 
 __all__ = ["Evaluation", "maximize", "minimize"]
 
 
 def maximize(
     f: Function,
-    space: Any,
+    space: Any = None,
     *,
     n_evals: int | None = None,
     max_seconds: float | None = None,
@@ -40,6 +44,7 @@ def maximize(
     progress: bool | None = None,
     catch: Catch = CATCH,
     study: StudyLike = None,
+    optimizer: Optimizer | Study | None = None,
 ) -> Result:
     """Maximise a noisy function.
 
@@ -47,15 +52,17 @@ def maximize(
     ----------
     f
         The function. It is called with keywords if the space is a dict of names, else with one
-        array. It returns a number, or `(value, std)` if it knows the standard deviation of that
-        value's noise: 0 means exact, None means unknown.
+        array. If it names a parameter `trial`, and the space has none of that name, it is given the
+        `Trial`: with `trial.report(value, step)` and `trial.should_prune()` it can end early. It
+        returns a number, or `(value, std)` if it knows the standard deviation of that value's
+        noise: 0 means exact, None means unknown.
     space
         A list of (low, high) pairs, or a dict of named parameters. A parameter is a range
         `(low, high)`, optionally with "log", "int" or a step, a list of choices, `bool`, or a dict
         of branches for a choice with parameters of its own. See `partita.space.as_space`.
     n_evals
-        Stop after this many evaluations that gave a value. At least one of `n_evals`,
-        `max_seconds`, `tolerance` and `callback` must be given.
+        Stop after this many evaluations that gave a value or ended early. At least one of
+        `n_evals`, `max_seconds`, `tolerance` and `callback` must be given.
     max_seconds
         Stop after this time. An evaluation in this process is finished first; one in a worker is
         abandoned.
@@ -101,6 +108,10 @@ def maximize(
         A file such as "tune.db", or an open `Study`, that keeps the run. If the run is killed or
         has ended, the same call resumes it. `n_evals` then counts all values of the study, so a
         larger number continues it.
+    optimizer
+        `result.optimizer` of an earlier run, or any other `Optimizer`, to continue with. `n_evals`
+        is then the number of further evaluations. The space may be left out; the settings are those
+        of the optimizer.
 
     Returns
     -------
@@ -122,6 +133,9 @@ def maximize(
 
     Notes
     -----
+    An evaluation that raises `TrialPruned` has ended early. The model learns what its last report
+    says about its value, and it is counted in `npruned`.
+
     An evaluation fails if it raises an error, or returns anything but a finite number or a pair
     `(value, std)` of a finite number and a std of at least 0. It is counted in `nfail`, not in
     `nfev`, and the run goes on. Points near failures are then avoided: see
@@ -158,6 +172,7 @@ def maximize(
             policy,
             feasible,
             study,
+            optimizer,
         ),
         limits_of(n_evals, max_seconds, tolerance, callback),
         workers_of(executor, in_flight, batch),
@@ -170,7 +185,7 @@ def maximize(
 
 def minimize(
     f: Function,
-    space: Any,
+    space: Any = None,
     *,
     n_evals: int | None = None,
     max_seconds: float | None = None,
@@ -190,6 +205,7 @@ def minimize(
     progress: bool | None = None,
     catch: Catch = CATCH,
     study: StudyLike = None,
+    optimizer: Optimizer | Study | None = None,
 ) -> Result:
     """Minimise a noisy function.
 
@@ -308,6 +324,7 @@ def minimize(
             policy,
             feasible,
             study,
+            optimizer,
         ),
         limits_of(n_evals, max_seconds, tolerance, callback),
         workers_of(executor, in_flight, batch),

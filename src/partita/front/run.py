@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
 
@@ -26,13 +26,16 @@ from partita.optimize.loop import (
     one_at_a_time,
 )
 from partita.optimize.meter import Meter
-from partita.optimize.optimizer import Optimizer, Suggestion
+from partita.optimize.optimizer import Optimizer
 from partita.optimize.parallel import Workers, in_parallel
 from partita.optimize.player import Player
 from partita.optimize.result import Checkpoint, History, Result, answer
 from partita.optimize.starts import read_starts, without_known
+from partita.optimize.trial import Suggestion
 from partita.policies import optional
 from partita.space import as_space
+
+from .going_on import continued
 
 if TYPE_CHECKING:
     from partita.study import Study
@@ -58,6 +61,8 @@ class Problem:
         The arguments of an `Optimizer`.
     study
         The study that keeps the run, or None.
+    optimizer
+        The optimizer or study that the run continues, or None.
     """
 
     direction: Literal["minimize", "maximize"]
@@ -68,6 +73,7 @@ class Problem:
     policy: Any
     feasible: Any
     study: StudyLike
+    optimizer: Any = None
 
     def settings(self) -> dict[str, Any]:
         """The settings as keywords of `Optimizer` and `Study.open`."""
@@ -108,6 +114,8 @@ def optimise(
         player = seat.player
         meter = Meter(player, problem.n_evals, limits.max_seconds, shown)
         ours.callback(meter.close)
+        if problem.optimizer is not None and limits.n_evals is not None:  # further evaluations
+            limits = replace(limits, n_evals=limits.n_evals + player.n_told + player.n_pruned)
         seed = player.seed if problem.seed is None else problem.seed
         run = Run(player, seat.shown, limits, callback, caught, meter, interrupts, seed)
         if x0 is not None:
@@ -167,20 +175,34 @@ class Seat(NamedTuple):
 @contextmanager
 def _seat(problem: Problem) -> Iterator[Seat]:
     """An optimizer, or the study that keeps the run; a file is opened and closed here."""
-    settings = problem.settings()
-    if problem.study is None:
-        optimizer = Optimizer(problem.space, **settings)
+    going_on = None if problem.optimizer is None else _going_on(problem)
+    if isinstance(going_on, Optimizer) or (going_on is None and problem.study is None):
+        optimizer = going_on or Optimizer(problem.space, **problem.settings())
         yield Seat(optimizer, optimizer, [])
         return
-    study = _resumed(problem.study, problem.space, settings)
+    study = going_on or _resumed(problem.study, problem.space, problem.settings())
     now = time.time()
     earlier = [note._replace(seconds=note.seconds - now) for note in study.notes()]
     with study.running() as player:
         try:
             yield Seat(player, study, earlier)
         finally:
-            if study is not problem.study:  # it is opened again when it is next used
+            # A file is opened again when it is next used.
+            if study is not problem.study and study is not going_on:
                 study.close()
+
+
+def _going_on(problem: Problem) -> Optimizer | Study:
+    """The optimizer or study that a run continues."""
+    if problem.study is not None:
+        raise InvalidInput(
+            "optimizer and study are both given: give the study alone to continue it"
+        )
+    settings = problem.settings()
+    del settings["direction"], settings["n_evals"]
+    usual = {"seed": SEED, "delta": DELTA}
+    given = {n: v for n, v in settings.items() if v is not None and usual.get(n) != v}
+    return continued(problem.optimizer, problem.direction, problem.space, given)
 
 
 def _resumed(study: object, space: Any, settings: dict[str, Any]) -> Study:
@@ -208,7 +230,7 @@ def _resumed(study: object, space: Any, settings: dict[str, Any]) -> Study:
 def _result(run: Run, stop: Stop, dropped: int) -> Result:
     player = run.player
     if not run.n_told:
-        raise _nothing_in_time(run) from (run.errors[0] if run.errors else None)
+        raise _nothing(run) from (run.errors[0] if run.errors else None)
     if not run.checkpoints or run.checkpoints[-1].evaluations < run.n_told:
         run.checkpoint()
     best, last = player.recommend(), run.checkpoints[-1]
@@ -218,6 +240,8 @@ def _result(run: Run, stop: Stop, dropped: int) -> Result:
             "evaluation still under way was" if dropped == 1 else "evaluations still under way were"
         )
         message += f" {dropped:,} {what} dropped."
+    if run.n_pruned:
+        message += f" {run.n_pruned:,} {'was' if run.n_pruned == 1 else 'were'} ended early."
     if run.n_failed:
         message += f" {run.n_failed:,} failed, first with {error_text(run.errors[0])}."
     if _contradicted(player, best, last.certificate):
@@ -234,6 +258,7 @@ def _result(run: Run, stop: Stop, dropped: int) -> Result:
         message=message,
         nfev=run.n_told,
         nfail=run.n_failed,
+        npruned=run.n_pruned,
         nit=run.n_told,
         errors=list(run.errors),
         seconds=run.seconds,
@@ -246,7 +271,14 @@ def _result(run: Run, stop: Stop, dropped: int) -> Result:
     )
 
 
-def _nothing_in_time(run: Run) -> EvaluationFailed:
+def _nothing(run: Run) -> EvaluationFailed:
+    if run.limits.max_seconds is None or run.time_up() is None:
+        return EvaluationFailed(
+            f"all {run.n_pruned:,} evaluations ended early, so there is no value: end only those "
+            "for which should_prune() returns True",
+            run.n_failed,
+            run.errors,
+        )
     text = f"no evaluation gave a value within {run.limits.max_seconds:g} seconds"
     if run.n_failed:
         text += f": {run.n_failed:,} failed, the first with {error_text(run.errors[0])}"

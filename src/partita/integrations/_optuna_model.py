@@ -16,7 +16,8 @@ from partita.errors import InvalidInput
 from partita.model.assumptions import Assumptions
 from partita.optimize.failures import Failures
 from partita.optimize.making import check_maker
-from partita.optimize.optimizer import Optimizer, Suggestion, Trial
+from partita.optimize.optimizer import Optimizer
+from partita.optimize.trial import Suggestion, Trial
 from partita.space import Space
 
 from ._optuna_space import PROPOSAL, Rules, SearchSpace, Translation
@@ -58,6 +59,13 @@ class Settings:
         return Optimizer(space, direction=direction, seed=seed, **more)
 
 
+def readings_of(trial: Any) -> dict[int, float]:
+    """What a trial reported, in the order of its steps."""
+    return {
+        step: float(trial.intermediate_values[step]) for step in sorted(trial.intermediate_values)
+    }
+
+
 class _Pending(NamedTuple):
     """A trial of the optimizer, and its point."""
 
@@ -77,7 +85,7 @@ class Model:
     direction, seed, settings
         As `Optimizer` takes them.
     pruned
-        Whether the last intermediate value of a pruned trial is used as its value.
+        Whether the model learns what the last report of a pruned trial says about its value.
     std_attr
         The user attribute with the standard deviation of a trial's noise, or None.
     """
@@ -95,7 +103,7 @@ class Model:
     ) -> None:
         self.translation = Translation(search_space, rules)
         self.optimizer = settings.optimizer(self.translation.space, direction, seed)
-        self._counts = {TrialState.COMPLETE, TrialState.PRUNED} if pruned else {TrialState.COMPLETE}
+        self._pruned = pruned
         self._pending: dict[int, _Pending] = {}
         self._failures = Failures(self.optimizer, seed)
         #: Points that failed before any trial had a value.
@@ -135,18 +143,30 @@ class Model:
             pending = None
         if point is None:
             return
-        value = self._told_as(trial.value) if trial.state in self._counts else None
+        value = self._told_as(trial.value) if trial.state == TrialState.COMPLETE else None
         std = self._std_of(trial) if value is not None and value == trial.value else None
-        if pending is not None and value is not None:
-            self.optimizer.tell(pending.trial, value, std)
-            self._failures.succeeded(point)
-            return
+        reports = readings_of(trial)
+        ends_early = value is None and self._pruned and trial.state == TrialState.PRUNED
         with suppress(InvalidInput):  # fixed by the user, outside the search space
-            if value is None:
+            if ends_early and self.optimizer.expected(reports) is not None:
+                self.optimizer.prune(self._reporting(point, pending, reports))
+            elif value is None:
                 self._fail(point, pending)
-            else:
+                return
+            elif pending is None and not reports:
                 self.optimizer.add(point, value, std)
-                self._failures.succeeded(point)
+            else:
+                self.optimizer.tell(self._reporting(point, pending, reports), value, std)
+            self._failures.succeeded(point)
+
+    def _reporting(
+        self, point: dict[str, Any], pending: _Pending | None, reports: dict[int, float]
+    ) -> Trial:
+        """The trial of the optimiser for one that has ended, with what that reported."""
+        trial = self.optimizer.expect(point) if pending is None else pending.trial
+        for step, reading in reports.items():
+            trial.report(reading, step)
+        return trial
 
     @property
     def pending(self) -> int:
@@ -156,7 +176,7 @@ class Model:
     def recommend(self) -> Suggestion:
         """The parameters with the best posterior, in the form that the objective gets."""
         best = self.optimizer.recommend()
-        return best._replace(params=self.translation.external(best.params))
+        return best.at(self.translation.external(best.params))
 
     def _fail(self, point: dict[str, Any], pending: _Pending | None) -> None:
         self._failures.failed(point, None if pending is None else pending.trial)

@@ -28,6 +28,7 @@ class Ended:
     user_attrs: dict[str, Any]
     state: TrialState
     value: float | None
+    intermediate_values: dict[int, float]
 
 
 @dataclass(slots=True)

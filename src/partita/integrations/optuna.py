@@ -17,7 +17,7 @@ from partita.errors import InvalidInput
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
-from partita.optimize.optimizer import Suggestion
+from partita.optimize.trial import Suggestion
 
 try:
     from optuna.samplers import BaseSampler, RandomSampler
@@ -38,7 +38,10 @@ from ._optuna_space import (
     parameter_of,
     playable,
 )
+from ._optuna_stop import CertificateCallback
 from ._optuna_trials import Ended, TrialReader
+
+__all__ = ["CertificateCallback", "PartitaSampler"]
 
 T = TypeVar("T")
 _LOGGER = logging.getLogger(__name__)
@@ -60,9 +63,11 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
     If the objective knows the standard deviation of its value's noise, it reports it with
     `trial.set_user_attr("std", ...)`; 0 means exact. Trials of other samplers may have it, too.
 
-    A pruned trial counts with the last value it reported. A trial that fails, or is pruned without
-    a value, gives no information about the objective. But the more trials fail in a region, the
-    less often points there are proposed. See docs/optuna.md.
+    Optuna's pruners work unchanged. The last value that a pruned trial reported never counts as its
+    value. The model learns what it says about the value, by the finished trials, and how uncertain
+    that is. A trial that fails, or is pruned when this is not known, gives no information about the
+    objective. But the more trials fail in a region, the less often points there are proposed. See
+    docs/optuna.md.
 
     Parameters
     ----------
@@ -76,7 +81,7 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         For parameters outside the search space, and for the first trial if no search space is
         given. By default a `RandomSampler`.
     consider_pruned_trials : bool
-        Whether pruned trials count with their values. If not, they count as failed.
+        Whether the model learns from pruned trials. If not, they count as failed.
     std_attr : str, optional
         The user attribute of a trial with the standard deviation of its value's noise. None to
         ignore such attributes.
@@ -215,6 +220,7 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
                     trial.user_attrs,
                     state,
                     None if values is None else values[0],
+                    trial.intermediate_values,
                 )
             )
 
@@ -240,7 +246,7 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
             outside the search space have the values of the best trial with the others.
         """
         best = self._latest(study, Model.recommend)
-        return best._replace(params=completed(study, best.params))
+        return best.at(completed(study, best.params))
 
     def certificate(self, study: Any) -> float:
         """A bound on how much better any other parameters can be than the recommended ones."""

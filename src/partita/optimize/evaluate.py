@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import pickle
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from partita._text import message_of
+from partita.space import Space
 
+from .trial import Trial
 from .values import Observation, as_observation
 
 #: The user's function: of an array, or of keywords.
@@ -21,45 +25,84 @@ Function = Callable[..., Any]
 class Outcome(NamedTuple):
     """A value, with the standard deviation of its noise if that is known, or why there is none.
 
-    `trial` is the number of the trial if it was evaluated by an executor.
+    `trial` is the number of the trial if it was evaluated by an executor, and `reports` what the
+    function reported on its way.
     """
 
     value: float
     error: BaseException | None = None
     std: float | None = None
     trial: int | None = None
+    reports: Mapping[int, float] | None = None
 
 
-def evaluate(f: Function, params: Any) -> Observation:
+def takes_trial(f: Function, space: Space) -> bool:
+    """Whether a function is to be given the trial: it names a parameter so that is no setting.
+
+    A function of an array that has this one parameter is given the array.
+    """
+    if space.names is not None and "trial" in space.names:
+        return False
+    if isinstance(f, functools.partial) and "trial" in f.keywords:
+        return False
+    try:
+        parameters = inspect.signature(f).parameters
+    except (TypeError, ValueError):  # some that are not written in Python
+        return False
+    if "trial" not in parameters or parameters["trial"].kind in _NO_KEYWORDS:
+        return False
+    return space.named or next(iter(parameters)) != "trial"
+
+
+_NO_KEYWORDS = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.VAR_POSITIONAL,
+    inspect.Parameter.VAR_KEYWORD,
+)
+
+
+def evaluate(f: Function, params: Any, trial: Trial | None = None) -> Observation:
     """Call f with keywords if params is a dict, else with a copy of the array."""
-    result = f(**params) if isinstance(params, dict) else f(np.array(params))
+    also = {} if trial is None else {"trial": trial}
+    result = f(**params, **also) if isinstance(params, dict) else f(np.array(params), **also)
     return as_observation(result)
 
 
-def outcome_of(f: Function, params: Any) -> Outcome:
+def outcome_of(f: Function, params: Any, trial: Trial | None = None) -> Outcome:
     """The value of an evaluation, or the error it raised; `sys.exit()` counts as an error.
 
-    Only KeyboardInterrupt is passed on: it is meant for the run.
+    Only KeyboardInterrupt is passed on: it is meant for the run. `trial` is passed to a function
+    that names it.
     """
     try:
-        seen = evaluate(f, params)
+        seen = evaluate(f, params, trial)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        return Outcome(math.nan, error)
-    return Outcome(seen.value, std=seen.std)
+        outcome = Outcome(math.nan, error)
+    else:
+        outcome = Outcome(seen.value, std=seen.std)
+    return outcome if trial is None else outcome._replace(reports=trial.reports)
 
 
-def evaluate_all(f: Function, tasks: Sequence[tuple[int, Any]]) -> list[Outcome]:
-    """Evaluate several numbered sets of parameters in a worker, and return their outcomes.
+class Task(NamedTuple):
+    """An evaluation to make: the trial's number and parameters, and the trial if f names it."""
+
+    number: int
+    params: Any
+    trial: Trial | None = None
+
+
+def evaluate_all(f: Function, tasks: Sequence[Task]) -> list[Outcome]:
+    """Make several evaluations in a worker, and return their outcomes.
 
     The numbers make every task different from every other: a scheduler that remembers the results
     of equal calls (Dask, unless pure=False) must not give the same noise twice. Errors are returned
     rather than raised, so that one failure of a batch does not lose the others.
     """
     outcomes = []
-    for number, params in tasks:
-        outcome = outcome_of(f, params)._replace(trial=number)
+    for number, params, trial in tasks:
+        outcome = outcome_of(f, params, trial)._replace(trial=number)
         if outcome.error is not None:
             outcome = outcome._replace(error=_portable(outcome.error))
         outcomes.append(outcome)

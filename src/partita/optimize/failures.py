@@ -18,8 +18,8 @@ import numpy as np
 from partita._types import FloatArray
 from partita.errors import Settled
 
-from .optimizer import Trial
 from .player import Player, give_up
+from .trial import Trial
 
 #: The largest number of trials that stay pending after they failed or were replaced.
 MOST_HELD = 16

@@ -40,6 +40,8 @@ def figure_of(result: Result) -> RunFigure:
 def text_of(result: Result) -> str:
     """Where the answer is, by how many evaluations, and what stands behind its bounds."""
     failed = f", {result.nfail:,} failed" if result.nfail else ""
+    if result.get("npruned"):
+        failed += f", {result.npruned:,} pruned"
     bounds = "" if result.guarantee == "none" else f", bounds {result.guarantee}"
     answer = params_text(result.params)
     at = answer if isinstance(result.params, dict) else f"x = {answer}"

@@ -6,6 +6,7 @@ Policies maximise. The sign is changed here for minimisation; `Optimizer` conver
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from contextlib import suppress
 
 import numpy as np
@@ -15,7 +16,13 @@ from partita.errors import InvalidInput, NotPending
 from partita.policies import optional
 from partita.policies.base import Policy
 
-from .trials import FAILED, FINISHED, Ledger
+from .bulk import Batch
+from .early import FEWEST, Curves, Rule
+from .trials import FAILED, FINISHED, PRUNED, Ledger
+from .values import Observation
+
+#: Bounds that rest on proofs, which no value that is only expected may enter.
+CERTAIN = ("proven", "published")
 
 
 class Game:
@@ -28,11 +35,15 @@ class Game:
     policy
     ledger
         Every trial so far.
+    curves
+        What they reported on their way.
     """
 
     def __init__(self, policy: Policy, dim: int, direction: str) -> None:
         self.policy = policy
         self.ledger = Ledger(dim)
+        self.curves = Curves()
+        self._rule: tuple[int, Rule | None] = (0, None)
         self._sign = -1.0 if direction == "minimize" else 1.0
 
     def ask(self) -> int:
@@ -44,10 +55,52 @@ class Game:
         optional.expect(self.policy, unit)
         return self.ledger.append(unit)
 
-    def tell(self, number: int, value: float, std: float | None = None) -> None:
+    def tell(
+        self,
+        number: int,
+        value: float,
+        std: float | None = None,
+        reports: Mapping[int, float] | None = None,
+    ) -> None:
         """Report the value of a trial. It may have been cancelled: policies accept any point."""
         self._learn(self.ledger.unit(number), value, std)
         self.ledger.settle(number, FINISHED, value, std)
+        self.curves.add(number, reports or {})
+
+    def prune(
+        self, number: int, expected: Observation | None, reports: Mapping[int, float]
+    ) -> None:
+        """End a trial early, with the value that was to be expected, if that is known."""
+        if expected is None:
+            with suppress(NotPending):
+                self.policy.cancel(self.ledger.unit(number))
+            self.ledger.settle(number, PRUNED)
+        else:
+            self._learn(self.ledger.unit(number), *expected)
+            self.ledger.settle(number, PRUNED, *expected)
+        self.curves.add(number, reports)
+
+    def rule(self) -> Rule | None:
+        """Which trials are hopeless by now; None while too few have finished with reports."""
+        if not len(self.curves):
+            return None
+        made_at = self.ledger.known
+        if self._rule[0] != made_at:
+            curves = self.curves.latest(self.ledger.values)
+            made = None
+            if len(curves) >= FEWEST:
+                noise = optional.noise_std(self.policy)
+                made = Rule(curves, self.recommend().mean, self._sign, noise)
+            self._rule = made_at, made
+        return self._rule[1]
+
+    def expected(self, reports: Mapping[int, float]) -> Observation | None:
+        """What the reports of a trial say of its value; None if the policy cannot use that."""
+        rule = self.rule() if reports and self.takes_std else None
+        if rule is None or optional.guarantee(self.policy) in CERTAIN:
+            return None
+        step = max(reports)
+        return rule.estimate(step, reports[step])
 
     def cancel(self, number: int) -> None:
         """Give up a pending trial."""
@@ -59,6 +112,12 @@ class Game:
         """Record a value known from elsewhere as a new trial."""
         self._learn(unit, value, std)
         return self.ledger.append(unit, FINISHED, value, std)
+
+    def add_many(self, batch: Batch) -> range:
+        """Take in many values known from elsewhere, and return the numbers of their trials."""
+        for part in batch.parts():
+            self._learn_many(*part)
+        return self.ledger.extend(*batch)
 
     @property
     def takes_std(self) -> bool:

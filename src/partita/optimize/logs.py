@@ -33,6 +33,11 @@ def log_added(number: int, params: Any, value: float, std: float | None) -> None
     log_told(number, value, std)
 
 
+def log_pruned(number: int, reports: int) -> None:
+    """Log that a trial ended early."""
+    _log.debug("trial %d pruned after %d reports", number, reports)
+
+
 def log_cancelled(number: int) -> None:
     """Log that a trial was given up."""
     _log.debug("trial %d cancelled", number)

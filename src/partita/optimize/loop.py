@@ -13,17 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from partita._text import message_of
-from partita.errors import EvaluationFailed, InvalidInput, Settled
+from partita.errors import EvaluationFailed, InvalidInput, Settled, TrialPruned
 
-from .evaluate import Function, Outcome, outcome_of
+from .evaluate import Function, Outcome, outcome_of, takes_trial
 from .failures import MOST_HELD, Failures
 from .interrupts import Interrupts
 from .logs import log_failed
 from .meter import Meter
-from .optimizer import Trial
 from .player import Player, give_up
 from .result import Checkpoint
 from .spans import Stopwatch
+from .trial import Trial
 
 _log = logging.getLogger(__name__)
 
@@ -112,6 +112,7 @@ class Run:
         self.pending: dict[int, Trial] = {}
         #: A resumed study already has values, and other processes may add some.
         self.n_told = player.n_told
+        self.n_pruned = player.n_pruned
         self.n_failed = 0
         #: Whether this run has reported a value itself.
         self._learned_any = False
@@ -134,7 +135,12 @@ class Run:
         """The number of evaluations that may be started now, at most `most`."""
         if self.limits.n_evals is None:
             return most
-        return min(most, self.limits.n_evals - self.n_told - len(self.pending))
+        return min(most, self.limits.n_evals - self.n_ended - len(self.pending))
+
+    @property
+    def n_ended(self) -> int:
+        """How many evaluations have a value, or were ended early."""
+        return self.n_told + self.n_pruned
 
     # -- steps ---------------------------------------------------------------------------------
 
@@ -154,6 +160,10 @@ class Run:
     def settle(self, trial: Trial, outcome: Outcome) -> Stop | None:
         """Record the outcome of an evaluation; return the reason to end the run, or None."""
         error = outcome.error
+        if outcome.reports is not None:  # a worker has a copy of the trial
+            trial._progress.readings = dict(outcome.reports)
+        if isinstance(error, TrialPruned):
+            return self._pruned(trial)
         with self._interrupts.held():
             self.times.end(trial.number, self.seconds, failed=error is not None)
             counts = error is None
@@ -199,6 +209,21 @@ class Run:
         del self.pending[trial.number]
         self.n_told = self.player.n_told
 
+    def _pruned(self, trial: Trial) -> Stop | None:
+        """Take in that an evaluation was ended early."""
+        with self._interrupts.held():
+            try:
+                learned = self.player.prune(trial)
+            except Settled:
+                self._overtaken(trial, math.nan)
+            else:
+                del self.pending[trial.number]
+                self.n_pruned = self.player.n_pruned
+                if not learned:  # look elsewhere
+                    self._failures.failed(trial.params, None)
+                self.tick()
+        return self.all_made() or self.time_up()
+
     def _learned(self, trial: Trial) -> None:
         del self.pending[trial.number]
         self.n_told = self.player.n_told
@@ -210,11 +235,11 @@ class Run:
 
     def tick(self) -> None:
         """Update the progress bar if it is time to."""
-        self._meter.show(self.n_told, self.n_failed)
+        self._meter.show(self.n_ended, self.n_failed)
 
     def all_made(self) -> Stop | None:
-        """The reason to stop if `n_evals` values have been reached, else None."""
-        if self.limits.n_evals is not None and self.n_told >= self.limits.n_evals:
+        """The reason to stop if `n_evals` evaluations have been made, else None."""
+        if self.limits.n_evals is not None and self.n_ended >= self.limits.n_evals:
             return Stop(DONE, True, "All evaluations were made.")
         return None
 
@@ -318,9 +343,10 @@ class Run:
 
 def one_at_a_time(run: Run, f: Function) -> Stop:
     """Evaluate in this thread, one point after another, until there is a reason to stop."""
+    with_trial = takes_trial(f, run.player.space)
     while True:
         trial = run.ask()
-        ended = run.settle(trial, outcome_of(f, trial.params))
+        ended = run.settle(trial, outcome_of(f, trial.params, trial if with_trial else None))
         if ended is not None:
             return ended
 

@@ -9,8 +9,8 @@ from typing import TextIO
 from partita._status import StatusLine, bar
 from partita._text import duration
 
-from .optimizer import Suggestion
 from .player import Player
+from .trial import Suggestion
 
 #: Seconds between two updates.
 EVERY = 0.1

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Any, Literal, overload
 
 import numpy as np
 
-from partita._checks import as_floats, check_choice, check_delta, check_horizon, seed_or_drawn
+from partita._checks import (
+    as_floats,
+    check_choice,
+    check_count,
+    check_delta,
+    check_horizon,
+    seed_or_drawn,
+)
 from partita._locks import in_turn, is_under_way, new_lock, turn_of
 from partita._types import FloatArray, Prediction
 from partita.errors import HalfChanged, InvalidInput, NotPending, Settled
@@ -20,47 +26,17 @@ from partita.policies import optional
 from partita.policies.base import Policy
 from partita.space import Space, as_space
 
+from .bulk import is_many, read_batch
+from .early import Progress, Rule
 from .game import Game
-from .logs import log_added, log_begun, log_cancelled, log_told
+from .logs import log_added, log_begun, log_cancelled, log_pruned, log_told
 from .making import check_lengthscales, domain_of, make_policy
-from .trials import FAILED, FINISHED, PENDING, Trials
-from .values import as_std, as_value
+from .trial import Suggestion, Trial, by_place
+from .trials import FAILED, FINISHED, PENDING, PRUNED, Trials
+from .values import Observation, as_std, as_value
 
 #: The rounding error allowed in a coordinate of the unit cube.
 SAME_POINT = 1e-9
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Trial:
-    """A numbered evaluation to make.
-
-    Attributes
-    ----------
-    number
-        Trials are counted from 0.
-    params
-        The arguments of the function: a dict, for `f(**trial.params)`, or an array, for
-        `f(trial.params)`.
-    x
-        The array (d,); for named parameters, the point (D,) of the unit cube.
-    """
-
-    number: int
-    params: Any
-    x: FloatArray
-    #: The origin of the trial, to recognise trials of another optimizer even if `params` changes:
-    #: the mark of the space, and the bytes of the point of the unit cube.
-    _origin: tuple[int, bytes] | None = field(default=None, repr=False)
-
-
-class Suggestion(NamedTuple):
-    """The recommended parameters, with the posterior mean and bounds of the function there."""
-
-    params: Any
-    x: FloatArray
-    mean: float
-    lower: float
-    upper: float
 
 
 class Optimizer:
@@ -132,12 +108,27 @@ class Optimizer:
 
     # -- asking and telling --------------------------------------------------------------------
 
-    def ask(self) -> Trial:
-        """The next trial to evaluate. It is pending until it is told or cancelled."""
+    @overload
+    def ask(self, count: None = None) -> Trial: ...
+    @overload
+    def ask(self, count: int) -> list[Trial]: ...
+    def ask(self, count: int | None = None) -> Trial | list[Trial]:
+        """The next trial to evaluate, or a list of `count` trials to evaluate at the same time.
+
+        They are pending until they are told, pruned or cancelled.
+        """
+        begun: list[Trial] = []
         with self._turn:
-            trial = self._trial(self._play("ask"))
-        log_begun(trial.number, trial.params)
-        return trial
+            number = 1 if count is None else check_count(count)
+            try:
+                begun.extend(self._trial(self._play("ask")) for _ in range(number))
+            except Exception:  # all or none
+                for trial in begun:
+                    self._play("cancel", trial.number)
+                raise
+        for trial in begun:
+            log_begun(trial.number, trial.params)
+        return begun[0] if count is None else begun
 
     def expect(self, params: Any) -> Trial:
         """A new trial at parameters that you chose and are evaluating.
@@ -153,13 +144,30 @@ class Optimizer:
         """Report the value of a trial. `trial` is the trial itself, or its number.
 
         `std` is the standard deviation of this value's noise, if it is known; 0 means exact.
-        Nothing changes if the call raises an error.
+        Nothing changes if the call raises an error. The trial's reports are kept.
+
+        Tell every value. The bounds hold for values that were not selected by how they turned out:
+        evaluating a point until it looks good, and telling only that value, makes them wrong.
         """
         with self._turn:
             number = self.number_of(trial, "tell")
             told, noise = as_value(value), self.std_of(std, "tell")
-            self._play("tell", number, told, noise)
+            self._play("tell", number, told, noise, reports_of(trial))
         log_told(number, told, noise)
+
+    def prune(self, trial: Trial | int) -> bool:
+        """End a trial early because it can hardly become the best: see `Trial.should_prune`.
+
+        The model learns what its last report says about its value and how uncertain that is, never
+        the report as a value. It learns nothing if too few trials have finished, or if the bounds
+        are proven ones, which must not use predictions. Returns whether it has learned anything.
+        """
+        with self._turn:
+            number, reports = self.number_of(trial, "prune"), reports_of(trial)
+            expected = self.expected(reports)
+            self._play("prune", number, expected, reports)
+        log_pruned(number, len(reports))
+        return expected is not None
 
     def cancel(self, trial: Trial | int) -> None:
         """Cancel a trial whose evaluation failed or was abandoned. It counts as failed.
@@ -171,16 +179,54 @@ class Optimizer:
             self._play("cancel", number)
         log_cancelled(number)
 
-    def add(self, params: Any, value: Any, std: float | None = None) -> int:
+    def add(self, params: Any, value: Any, std: Any = None) -> Any:
         """Report a value known from elsewhere, and return the number of its new trial.
 
-        `std` is as for `tell`.
+        Or many at once, and get the list of their numbers. That is far quicker than one by one,
+        and either all are taken in or, if one cannot be, none is.
+
+        Parameters
+        ----------
+        params
+            What the function was given: a dict, or an array (d,). For many, an array (n, d), a list
+            of dicts, a dict of columns, or a data frame.
+        value
+            What it returned: a number; for many, n numbers.
+        std
+            As for `tell`: a number; for many, one for all or n numbers, None or NaN where it is not
+            known.
+
+        Notes
+        -----
+        Give all values that there are, or some chosen without looking at how they turned out. The
+        bounds are wrong for data that were selected by their own values, such as the best hundred
+        of a thousand.
+
+        Examples
+        --------
+        >>> import partita as pt
+        >>> optimizer = pt.Optimizer({"rate": (1e-4, 1e-1, "log"), "depth": (1, 12, "int")})
+        >>> optimizer.add({"rate": 0.01, "depth": 3}, 0.42)
+        0
+        >>> optimizer.add({"rate": [0.02, 0.001], "depth": [4, 8]}, [0.37, 0.58])
+        [1, 2]
         """
         with self._turn:
+            if is_many(params, value, self.space):
+                return self._add_many(params, value, std)
             told, noise = as_value(value), self.std_of(std, "add")
             number: int = self._play("add", self.point_of(params, "add"), told, noise)
         log_added(number, params, told, noise)
         return number
+
+    def _add_many(self, params: Any, values: Any, stds: Any) -> list[int]:
+        batch = read_batch(params, values, stds, self.space, self.point_of, self.std_of)
+        try:
+            return list(self._play("add_many", batch))
+        except Exception:
+            if not isinstance(self.policy, Policy):  # one of the user's own may know some of them
+                self._changed_by = "add"
+            raise
 
     def _play(self, verb: str, *args: Any) -> Any:
         """Call a method of the game, and leave a mark for the next call if it is interrupted."""
@@ -239,9 +285,19 @@ class Optimizer:
 
     def _trial(self, number: int) -> Trial:
         unit = self.game.ledger.unit(number)
-        params = self.space.decode(unit)
-        x = unit if self.space.named else params
-        return Trial(number, params, x, (self.space.mark, unit.tobytes()))
+        origin = self.space.mark, unit.tobytes()
+        return Trial(number, self.space.decode(unit), unit, origin, Progress(self._rule()))
+
+    @in_turn
+    def expected(self, reports: Mapping[int, float]) -> Observation | None:
+        """What the reports of a trial say of its value, and the noise of that, if it is known."""
+        expected: Observation | None = self._play("expected", reports) if reports else None
+        return expected
+
+    def _rule(self) -> Rule | None:
+        """Which trials are hopeless by now; free of cost where nothing is reported."""
+        rule: Rule | None = self._play("rule") if len(self.game.curves) else None
+        return rule
 
     def point_of(self, params: Any, verb: str) -> FloatArray:
         """The point (D,) of feasible parameters; `verb` is for the error message."""
@@ -276,7 +332,8 @@ class Optimizer:
             self._check_origin(trial, verb)
         state = ledger.state(number)
         if state != PENDING and number not in also:
-            what = "already has a value" if state == FINISHED else "was cancelled"
+            ends = {FINISHED: "already has a value", FAILED: "was cancelled", PRUNED: "was pruned"}
+            what = ends[state]
             raise Settled(
                 f"{verb}({number}): trial {number} {what}. Ask for a new trial, or use add(params, "
                 "value) to report another value at its parameters"
@@ -308,7 +365,7 @@ class Optimizer:
         with self._turn:
             unit, *bounds = self._play("recommend")
         params = self.space.decode(unit)
-        return Suggestion(params, unit if self.space.named else params, *bounds)
+        return Suggestion(params, by_place(params), *bounds)
 
     def certificate(self) -> float:
         """A bound on how much better any other parameters can be than the recommended ones.
@@ -358,8 +415,19 @@ class Optimizer:
             return self.game.ledger.counts[FAILED]
 
     @property
+    def n_pruned(self) -> int:
+        """The number of trials that ended early."""
+        with self._turn:
+            return self.game.ledger.counts[PRUNED]
+
+    @in_turn
+    def reports(self, number: int) -> dict[int, float]:
+        """What a trial that has ended had reported after each step."""
+        return self.game.curves.of(number)
+
+    @property
     def n_pending(self) -> int:
-        """The number of trials that are neither told nor cancelled."""
+        """The number of trials that have not ended."""
         with self._turn:
             return self.game.ledger.counts[PENDING]
 
@@ -412,13 +480,18 @@ class Optimizer:
         return (
             f"Optimizer({self.space!r}, direction={self.direction!r}, "
             f"policy={type(self.policy).__name__}: {self.n_told} values, {self.n_pending} pending, "
-            f"{self.n_failed} failed)"
+            f"{self.n_failed} failed{f', {self.n_pruned} pruned' if self.n_pruned else ''})"
         )
 
 
 def _lock_of(policy: Any) -> Any:
     """The policy's own lock, shared so that no thread holds one and waits for the other."""
     return turn_of(policy) if isinstance(policy, Policy) else new_lock()
+
+
+def reports_of(trial: Trial | int) -> dict[int, float]:
+    """What a trial has reported; nothing is known of one that is given by its number."""
+    return trial.reports if isinstance(trial, Trial) else {}
 
 
 def _check_evaluations(n_evals: object) -> int:

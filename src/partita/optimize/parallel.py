@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 from partita.errors import InvalidInput
 
-from .evaluate import Function, Outcome, evaluate_all
+from .evaluate import Function, Outcome, Task, evaluate_all, takes_trial
 from .loop import Run, Stop
-from .optimizer import Trial
+from .trial import Trial
 
 #: Seconds of each wait for an executor; between two waits the progress bar is updated.
 TURN = 0.2
@@ -34,7 +34,7 @@ class Workers(NamedTuple):
     batch: int
 
 
-class Task(NamedTuple):
+class Job(NamedTuple):
     """Evaluations that an executor makes together, and whether this is their second attempt."""
 
     future: Future[list[Outcome]]
@@ -44,16 +44,17 @@ class Task(NamedTuple):
 
 def in_parallel(run: Run, f: Function, workers: Workers) -> Stop:
     """Evaluate by an executor until there is a reason to stop."""
-    tasks: dict[int, Task] = {}
+    tasks: dict[int, Job] = {}
+    with_trial = takes_trial(f, run.player.space)
     # Tasks put their numbers here when they end, so one wait serves all kinds of executors.
     ended_tasks: queue.SimpleQueue[int] = queue.SimpleQueue()
     numbers = itertools.count()
 
     def submit(trials: Sequence[Trial], again: bool = False) -> None:
-        numbered = [(trial.number, trial.params) for trial in trials]
-        future = _checked(workers.executor.submit(evaluate_all, f, numbered))
+        made = [Task(t.number, t.params, t if with_trial else None) for t in trials]
+        future = _checked(workers.executor.submit(evaluate_all, f, made))
         number = next(numbers)
-        tasks[number] = Task(future, trials, again)
+        tasks[number] = Job(future, trials, again)
         future.add_done_callback(lambda *_: ended_tasks.put(number))
 
     try:
@@ -120,7 +121,7 @@ def _slipped(future: Future[list[Outcome]]) -> bool:
     return isinstance(error, Exception) and type(error).__module__ == "builtins"
 
 
-def _settle(run: Run, task: Task) -> Stop | None:
+def _settle(run: Run, task: Job) -> Stop | None:
     """Record all evaluations of a task, even if one of them ends the run."""
     given: Any
     try:
@@ -143,7 +144,7 @@ def _settle(run: Run, task: Task) -> Stop | None:
     return stop
 
 
-def _incomplete(given: Any, missing: Sequence[int], task: Task) -> InvalidInput:
+def _incomplete(given: Any, missing: Sequence[int], task: Job) -> InvalidInput:
     """The error for an executor that did not return all outcomes of a task."""
     return InvalidInput(
         f"for a task of {len(task.trials)}, it returned {_short(given)}, without the outcome of "

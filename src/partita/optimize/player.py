@@ -11,7 +11,7 @@ from partita.errors import Settled
 from partita.policies.base import Policy
 from partita.space import Space
 
-from .optimizer import Suggestion, Trial
+from .trial import Suggestion, Trial
 from .trials import Trials
 
 
@@ -59,6 +59,10 @@ class Player(Protocol):
         """How many trials are neither told nor cancelled."""
 
     @property
+    def n_pruned(self) -> int:
+        """How many trials were ended early."""
+
+    @property
     def adopted(self) -> Sequence[Trial]:
         """Trials that a killed run was evaluating; `ask` returns them first."""
 
@@ -76,6 +80,9 @@ class Player(Protocol):
 
     def cancel(self, trial: Trial) -> None:
         """Cancel a trial."""
+
+    def prune(self, trial: Trial) -> bool:
+        """End a trial early, and return whether its reports have told the model anything."""
 
     def hold(self, trial: Trial) -> None:
         """Keep a trial pending although it is not being evaluated."""

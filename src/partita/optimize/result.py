@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from partita.space import Space
 
     from .importance import Importance
-    from .optimizer import Suggestion
     from .player import Player
+    from .trial import Suggestion
 
     # SciPy has no types: as a subclass of what is unknown, every name would be a valid attribute.
     OptimizeResult = dict[str, Any]
@@ -160,8 +160,8 @@ class Result(OptimizeResult):
     success, status, message
         Why the run ended. Status: 0 all evaluations made, 1 time up, 2 within the tolerance,
         3 ended by the callback, 4 interrupted, 5 too many failures, 6 the executor failed.
-    nfev, nfail
-        The number of evaluations that gave a value, and of those that failed.
+    nfev, nfail, npruned
+        The number of evaluations that gave a value, that failed, and that ended early.
     errors
         The first few errors, the exceptions themselves.
     seconds
@@ -188,6 +188,7 @@ class Result(OptimizeResult):
     message: str
     nfev: int
     nfail: int
+    npruned: int
     nit: int
     errors: list[BaseException]
     seconds: float
@@ -232,6 +233,8 @@ class Result(OptimizeResult):
         if "history" not in self:  # made by hand, or by a copy of SciPy's
             return str(super().__repr__())
         failed = f", {self.nfail:,} failed" if self.nfail else ""
+        if self.get("npruned"):
+            failed += f", {self.npruned:,} pruned"
         says = "no other point is better by more" if self.certificate < math.inf else "not known"
         rows = [
             ("message", str(self.message)),

@@ -26,13 +26,17 @@ if TYPE_CHECKING:
 PENDING: Final = 0
 FINISHED: Final = 1
 FAILED: Final = 2
-STATES = ("pending", "finished", "failed")
+PRUNED: Final = 3
+STATES = ("pending", "finished", "failed", "pruned")
 #: Arrays of a ledger, in the order in which a table has them.
 _COLUMNS = ("_units", "_values", "_states", "_stds")
 
 
 class Ledger:
-    """Points (n, D) of the unit cube, values, their noise and states of trials, from number 0."""
+    """Points (n, D) of the unit cube, values, their noise and states of trials, from number 0.
+
+    A pruned trial has the value that it was expected to have, and the noise of that, or neither.
+    """
 
     def __init__(self, dim: int) -> None:
         self._units = np.empty((16, dim))
@@ -41,7 +45,7 @@ class Ledger:
         self._states = np.zeros(16, dtype=np.int8)
         self._n = 0
         #: How many trials are in each state.
-        self.counts = [0, 0, 0]
+        self.counts = [0] * len(STATES)
 
     def __len__(self) -> int:
         return self._n
@@ -69,6 +73,25 @@ class Ledger:
         self._n = number + 1  # last, so that an interrupt before it leaves no partial trial
         return number
 
+    def extend(self, units: FloatArray, values: FloatArray, stds: FloatArray | None) -> range:
+        """Take in trials (n, D) that have values (n,), and return their numbers."""
+        first, n = self._n, len(values)
+        more = max(first + n - len(self._states), 0)
+        if more:
+            more = max(more, first)
+            self._units = np.concatenate([self._units, np.empty((more, self._units.shape[1]))])
+            self._values = np.concatenate([self._values, np.full(more, np.nan)])
+            self._stds = np.concatenate([self._stds, np.full(more, np.nan)])
+            self._states = np.concatenate([self._states, np.zeros(more, np.int8)])
+        rows = slice(first, first + n)
+        self._units[rows], self._values[rows] = units, values
+        if stds is not None:
+            self._stds[rows] = stds
+        self._states[rows] = FINISHED
+        self.counts[FINISHED] += n
+        self._n = first + n  # last: should anything interrupt this, there are no such trials
+        return range(first, first + n)
+
     def settle(
         self, number: int, state: int, value: float = math.nan, std: float | None = None
     ) -> None:
@@ -91,7 +114,7 @@ class Ledger:
 
     def told(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray | None]]:
         """Points (n, D), values and noise (n,): first where the noise is unknown, then the rest."""
-        told = self._states[: self._n] == FINISHED
+        told = ~np.isnan(self._values[: self._n])
         noisy = np.isnan(self._stds[: self._n])
         for rows, given in ((told & noisy, False), (told & ~noisy, True)):
             if rows.any():
@@ -125,8 +148,9 @@ class Ledger:
     def table(self, space: Space) -> Trials:
         """A read-only copy of the record."""
         n = self._n
-        columns = [getattr(self, name)[:n].copy() for name in _COLUMNS]
-        return Trials(space, np.arange(n), *columns)
+        units, values, states, stds = (getattr(self, name)[:n].copy() for name in _COLUMNS)
+        values[states == PRUNED] = stds[states == PRUNED] = np.nan  # expected, not told
+        return Trials(space, np.arange(n), units, values, states, stds)
 
     def as_data(self) -> State:
         """The record as plain data."""
@@ -134,7 +158,7 @@ class Ledger:
 
     def restore(self, saved: Saved) -> None:
         """Restore the record that `as_data` returned."""
-        states = saved.bytes("states", (None,), FAILED)
+        states = saved.bytes("states", (None,), PRUNED)
         n, dim = len(states), self._units.shape[1]
         if not n:
             return
@@ -142,10 +166,26 @@ class Ledger:
         self._values = saved.floats("values", (n,), nan=True)
         self._stds = saved.floats("stds", (n,), 0.0, LARGEST, nan=True)
         has_value = ~np.isnan(self._values)
-        saved.require(np.array_equal(has_value, states == FINISHED), "values of finished trials")
+        rest = states != PRUNED
+        saved.require(
+            np.array_equal(has_value[rest], states[rest] == FINISHED), "values of finished trials"
+        )
         saved.require(has_value[~np.isnan(self._stds)].all(), "noise of values")
+        expected = has_value & ~rest
+        saved.require(not np.isnan(self._stds[expected]).any(), "noise of expected values")
         self._states, self._n = states, n
-        self.counts = np.bincount(states, minlength=3).tolist()
+        self.counts = np.bincount(states, minlength=len(STATES)).tolist()
+
+    @property
+    def values(self) -> FloatArray:
+        """The values of finished trials, NaN for all others, (n,)."""
+        finished = self._states[: self._n] == FINISHED
+        return np.where(finished, self._values[: self._n], np.nan)
+
+    @property
+    def known(self) -> int:
+        """How many values the policy has been told, those expected of pruned trials included."""
+        return int((~np.isnan(self._values[: self._n])).sum())
 
     def numbers(self, state: int) -> list[int]:
         """The numbers of the trials in a state."""
@@ -172,9 +212,9 @@ class Record(NamedTuple):
     params
         The arguments of the function: a dict, or an array.
     value
-        The value reported; None if the trial is pending or failed.
+        The value reported; None if the trial is pending, failed or pruned.
     state
-        "pending", "finished" or "failed".
+        "pending", "finished", "failed" or "pruned".
     std
         The standard deviation of the value's noise; None if it is not known.
     """
@@ -222,9 +262,9 @@ class Trials(Sequence[Record]):
     units
         Points of the unit cube, (n, D).
     values
-        The values reported, in the user's direction; NaN for pending and failed trials. (n,)
+        The values reported, in the user's direction; NaN for trials without one. (n,)
     codes
-        States as numbers: 0 pending, 1 finished, 2 failed. (n,)
+        States as numbers: 0 pending, 1 finished, 2 failed, 3 pruned. (n,)
     stds
         Standard deviations of the values' noise; NaN where it is not known. (n,)
     """
@@ -266,7 +306,7 @@ class Trials(Sequence[Record]):
 
     @property
     def states(self) -> list[str]:
-        """The state of each trial: "pending", "finished" or "failed"."""
+        """The state of each trial: "pending", "finished", "failed" or "pruned"."""
         return [STATES[code] for code in self.codes]
 
     @property
@@ -281,8 +321,13 @@ class Trials(Sequence[Record]):
 
     @property
     def pending(self) -> Trials:
-        """The trials that are neither told nor cancelled."""
+        """The trials that have not ended."""
         return self._rows(self.codes == PENDING)
+
+    @property
+    def pruned(self) -> Trials:
+        """The trials that ended early, because they could hardly become the best."""
+        return self._rows(self.codes == PRUNED)
 
     def to_dataframe(self) -> DataFrame:
         """A pandas data frame: a row a trial, with number, state, value, std and each parameter.
@@ -327,5 +372,7 @@ class Trials(Sequence[Record]):
         return trials_html(self)
 
     def __repr__(self) -> str:
-        counts = np.bincount(self.codes, minlength=3).tolist()
-        return f"Trials({counts[1]} finished, {counts[2]} failed, {counts[0]} pending)"
+        counts = np.bincount(self.codes, minlength=len(STATES)).tolist()
+        pruned = f", {counts[PRUNED]} pruned" if counts[PRUNED] else ""
+        ended = f"{counts[FINISHED]} finished, {counts[FAILED]} failed{pruned}"
+        return f"Trials({ended}, {counts[PENDING]} pending)"

@@ -47,6 +47,17 @@ def as_std(std: Any) -> float | None:
     return number
 
 
+def as_reading(value: Any) -> float:
+    """What an evaluation reports on its way, as a float: NaN for all that is not finite."""
+    try:
+        number = value if type(value) is float else _as_float(value)
+    except InvalidInput:
+        raise InvalidInput(
+            f"report({value!r:.100}, ...): give one number, in the units of the value to come"
+        ) from None
+    return number if abs(number) <= LARGEST_VALUE else math.nan
+
+
 def as_value(value: Any, also: str = "") -> float:
     """A value as a float; an array that holds a single number is accepted.
 

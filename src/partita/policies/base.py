@@ -12,7 +12,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from partita._checks import as_floats, check_seed
+from partita._checks import as_floats, check_count, check_seed
 from partita._locks import in_turn
 from partita._state import Saved, State, wholes
 from partita._types import FloatArray, IntArray, Recommendation
@@ -97,12 +97,17 @@ class Policy(ABC):
     # -- the interface --------------------------------------------------------------------------
 
     @in_turn
-    def ask(self, fixed: Mapping[int, float] | None = None) -> FloatArray:
-        """The next point to evaluate, (d,). It is pending until it is told or cancelled.
+    def ask(
+        self, count: int | None = None, *, fixed: Mapping[int, float] | None = None
+    ) -> FloatArray:
+        """The next point to evaluate, (d,), or `count` points to evaluate together, (count, d).
 
-        `fixed` gives values {coordinate: value} that the point must have, such as those of a
+        They are pending until they are told or cancelled; `tell(points, values)` takes them all.
+        `fixed` gives values {coordinate: value} that the points must have, such as those of a
         context, in the units of the domain. Only policies with `takes_fixed` accept it.
         """
+        if count is not None:
+            return np.array([self.ask(fixed=fixed) for _ in range(check_count(count))])
         if not fixed:
             site, x = self._propose()
         elif self.takes_fixed:

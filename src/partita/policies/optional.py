@@ -64,6 +64,15 @@ def guarantee(policy: Any) -> str:
     return str(getattr(policy, "guarantee", "none"))
 
 
+def noise_std(policy: Any) -> float:
+    """The standard deviation of values' noise that the policy was given or has learned, or 0."""
+    learned = getattr(policy, "settings", None)
+    noise = learned.get("noise_std") if isinstance(learned, dict) else None
+    if noise is None:
+        noise = getattr(policy, "sub_gaussian", 0.0)
+    return float(noise) if isinstance(noise, float | int) and math.isfinite(noise) else 0.0
+
+
 def state(policy: Any) -> State | None:
     """The state of a policy as plain data; None if it cannot save or restore its state.
 

@@ -280,6 +280,7 @@ def _replay(
         state = State(settings.build(feasible, policy))
         for event in report.events:
             state.replay(event)
+        state.flush()
     except PartitaError as error:
         where = "" if event is None else f"event {event.seq} of the log: "
         report.faults.append(f"{where}{error}")

@@ -22,6 +22,8 @@ class Kind(StrEnum):
     EXPECT = "expect"
     #: It has a value.
     TELL = "tell"
+    #: It ended early; its reports are in the data.
+    PRUNE = "prune"
     #: It was cancelled.
     CANCEL = "cancel"
     #: It was cancelled because it had been pending for too long.
@@ -34,7 +36,14 @@ class Kind(StrEnum):
 
 #: Events that begin a trial, and that end one.
 BEGINNINGS = (Kind.ASK, Kind.EXPECT, Kind.ADD)
-ENDINGS = (Kind.TELL, Kind.ADD, Kind.CANCEL, Kind.EXPIRE)
+ENDINGS = (Kind.TELL, Kind.ADD, Kind.PRUNE, Kind.CANCEL, Kind.EXPIRE)
+#: What the data of an event may have: what the trial reported, the value that was expected of it
+#: and the noise of that, and the number of adds from this one on that were made together.
+FIELDS = {
+    Kind.TELL: ("reports",),
+    Kind.PRUNE: ("reports", "expected"),
+    Kind.ADD: ("batch",),
+}
 
 
 class Broken(InvalidInput):

@@ -34,6 +34,7 @@ def as_result(study: Study) -> Result:
         message=f"The study {study.path}.",
         nfev=study.n_told,
         nfail=study.n_failed,
+        npruned=study.n_pruned,
         nit=study.n_told,
         errors=[],
         seconds=notes[-1].seconds,

@@ -11,6 +11,7 @@ import itertools
 import os
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 #: The suffix of an owner whose trials are not being evaluated.
 HELD = "/held"
@@ -20,6 +21,25 @@ _NUMBER = re.compile("[0-9]{1,9}")
 _numbers = itertools.count()
 #: The active runs of this process.
 _running: set[str] = set()
+
+
+class Owner(NamedTuple):
+    """A run, by its two rows in the table `owners`.
+
+    Attributes
+    ----------
+    evaluates
+        Owns the trials that it evaluates.
+    holds
+        Owns those that it keeps pending without evaluating them.
+    """
+
+    evaluates: int | None = None
+    holds: int | None = None
+
+
+#: Asks for trials that are evaluated elsewhere.
+NOBODY = Owner()
 
 
 def begin() -> str:

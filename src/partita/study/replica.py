@@ -11,7 +11,7 @@ import contextlib
 import math
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from partita._locks import is_under_way
@@ -42,11 +42,14 @@ class Change(NamedTuple):
         To be called after all checks: from then on the state is ahead of the log.
     log
         Writes an event to the log.
+    log_all
+        Writes several events.
     """
 
     state: State
     begin: Callable[[], None]
     log: Callable[[Event], None]
+    log_all: Callable[[Sequence[Event]], None]
 
 
 class Replica:
@@ -129,7 +132,14 @@ class Replica:
         self._catch_up(state)
         start = time.perf_counter()
         told = state.optimizer.n_told
-        result = work(Change(state, self._begin, lambda event: self._insert(db, event)))
+        result = work(
+            Change(
+                state,
+                self._begin,
+                lambda event: self._insert(db, [event]),
+                lambda events: self._insert(db, events),
+            )
+        )
         if state.optimizer.n_told > told:
             self._note(state)
         self._spent += time.perf_counter() - start
@@ -151,6 +161,7 @@ class Replica:
                 raise damaged(self.store.path, f"the log is damaged at {where}: {error}") from error
             self._digest = event.digest or ORIGIN
             self._due = min(self._due, event.time + (self.settings.expire_after or math.inf))
+        state.flush()
         if state.seq > first:
             self._spent += time.perf_counter() - start
         self._clean = True
@@ -169,18 +180,18 @@ class Replica:
             now = time.time()
             for number in state.overdue(now - limit):
                 self._clean = False
-                self._insert(db, state.expire(number, now))
+                self._insert(db, [state.expire(number, now)])
 
         self.store.transact(give_up)
         self._clean = True
 
-    def _insert(self, db: sqlite3.Connection, event: Event) -> None:
-        """Write an event, chained to the last one, in an open transaction."""
-        self._digest = digest_of(self._digest, event)
-        self._due = min(self._due, event.time + (self.settings.expire_after or math.inf))
-        row = event._replace(digest=self._digest)
-        db.execute(INSERT, row)
-        head = (head_of(event.seq, self._digest),)
+    def _insert(self, db: sqlite3.Connection, events: Sequence[Event]) -> None:
+        """Write events, each chained to the last one, in an open transaction."""
+        for event in events:
+            self._digest = digest_of(self._digest, event)
+            self._due = min(self._due, event.time + (self.settings.expire_after or math.inf))
+            db.execute(INSERT, event._replace(digest=self._digest))
+        head = (head_of(events[-1].seq, self._digest),)
         db.execute("UPDATE meta SET value = ? WHERE key = 'head'", head)
 
     def _note(self, state: State) -> None:

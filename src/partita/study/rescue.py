@@ -94,7 +94,9 @@ def _kept(report: Report, saved: Saved) -> Iterator[Event]:
             if event.kind != Kind.ADD:
                 pending.add(event.trial)
             yield event._replace(owner=None)
-        elif event.trial in pending or (event.kind == Kind.TELL and event.trial in expired):
+        elif event.trial in pending or (
+            event.kind in (Kind.TELL, Kind.PRUNE) and event.trial in expired
+        ):
             if event.kind != Kind.ADOPT:
                 pending.discard(event.trial)
                 expired.discard(event.trial)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -21,14 +22,17 @@ from partita._state import Saved, wholes
 from partita._state import State as Data
 from partita._types import FloatArray
 from partita.errors import InvalidInput, NumericalError, StudyError
+from partita.optimize import early
+from partita.optimize.bulk import Batch
 from partita.optimize.game import Game
-from partita.optimize.optimizer import SAME_POINT, Optimizer, Trial
-from partita.optimize.trials import FAILED, FINISHED, PENDING
+from partita.optimize.optimizer import SAME_POINT, Optimizer
+from partita.optimize.trial import Trial
+from partita.optimize.trials import FAILED, PENDING
 from partita.optimize.values import Observation, as_std, as_value
 from partita.policies import optional
 from partita.policies.base import Policy
 
-from .events import BEGINNINGS, Event, Kind, data_of
+from .events import BEGINNINGS, FIELDS, Event, Kind, as_data, data_of
 
 _log = logging.getLogger(__name__)
 
@@ -84,6 +88,9 @@ class State:
         self.owners: dict[int, int] = {}
         self.expired: set[int] = set()
         self.differing = 0
+        #: Adds of the log that were made together, of which there are `_left` more to come.
+        self._batch: list[tuple[FloatArray, Observation]] = []
+        self._left = 0
         self.answer: Answer | None = None
 
     @property
@@ -105,11 +112,37 @@ class State:
         """Record a value known from elsewhere as a new trial."""
         return self._begun(Kind.ADD, self.game.add(unit, *seen), time, seen)
 
-    def tell(self, number: int, seen: Observation, time: float) -> Event:
+    def add_many(self, batch: Batch, time: float) -> list[Event]:
+        """Take in many values known from elsewhere, together."""
+        events, left = [], len(batch.values)
+        for number, (unit, *seen) in zip(self.game.add_many(batch), batch.rows(), strict=True):
+            params = params_json(self.optimizer.space.decode(unit))
+            self.seq += 1
+            data, point = as_data({"batch": left}), _as_bytes(unit)
+            value, std = seen
+            events.append(
+                Event(self.seq, Kind.ADD, number, time, value, params, point, std=std, data=data)
+            )
+            left -= 1
+        self._look()
+        return events
+
+    def tell(
+        self, number: int, seen: Observation, time: float, reports: Mapping[int, float]
+    ) -> Event:
         """End a trial, pending or expired, with a value."""
-        self.game.tell(number, *seen)
-        event = Event(self.seq + 1, Kind.TELL, number, time, seen.value, std=seen.std)
+        self.game.tell(number, *seen, reports)
+        data = as_data({"reports": early.as_json(reports)})
+        event = Event(self.seq + 1, Kind.TELL, number, time, seen.value, std=seen.std, data=data)
         return self._done(event)
+
+    def prune(self, number: int, time: float, reports: Mapping[int, float]) -> Event:
+        """End a trial, pending or expired, early."""
+        expected = self.game.expected(reports)
+        self.game.prune(number, expected, reports)
+        told = None if expected is None else list(expected)
+        data = as_data({"reports": early.as_json(reports), "expected": told})
+        return self._done(Event(self.seq + 1, Kind.PRUNE, number, time, data=data))
 
     def cancel(self, number: int, time: float) -> Event:
         """Cancel a pending trial."""
@@ -178,20 +211,61 @@ class State:
             kind = Kind(event.kind)
         except ValueError:
             raise InvalidInput(f"there is no kind {event.kind!r}") from None
-        data_of(event)  # no event has any yet: what a later Partita wrote is refused
-        number, following = event.trial, len(self.game.ledger)
+        data = data_of(event, FIELDS.get(kind, ()))
+        left = data.get("batch")
+        if left is None or left != self._left:
+            self.flush()
+        number, following = event.trial, len(self.game.ledger) + len(self._batch)
+        if left is not None:
+            self._gather(event, left, following)
+            return
         if kind in BEGINNINGS:
             if number != following:
                 raise InvalidInput(f"trial {following} comes next")
             self._replay_beginning(kind, number, self._point(event), event)
         elif kind == Kind.TELL:
             self.optimizer.number_of(number, kind, also=self.expired)
-            self.game.tell(number, *self._seen(event))
+            self.game.tell(number, *self._seen(event), early.from_json(data.get("reports")))
+        elif kind == Kind.PRUNE:
+            self.optimizer.number_of(number, kind, also=self.expired)
+            reports = early.from_json(data.get("reports"))
+            self.game.prune(number, self._expected(event, data.get("expected")), reports)
         else:
             self.optimizer.number_of(number, kind)
             if kind != Kind.ADOPT:
                 self.game.cancel(number)
         self._done(event)
+
+    def _gather(self, event: Event, left: Any, following: int) -> None:
+        """Keep an add until all that were made with it are there: policies learn them at once."""
+        if type(left) is not int or left < 1:
+            raise InvalidInput(f"its batch is {left!r:.40}")
+        if event.trial != following:
+            raise InvalidInput(f"trial {following} comes next")
+        unit = self._point(event)
+        self._check_allowed(event.trial, unit)
+        self._batch.append((unit, self._seen(event)))
+        self.seq, self._left = event.seq, left - 1
+        if not self._left:
+            self.flush()
+
+    def flush(self) -> None:
+        """Take in the adds that have been gathered: all of them, unless the log was cut."""
+        if self._batch:
+            units, seen = zip(*self._batch, strict=True)
+            values, stds = (np.array(column, dtype=float) for column in zip(*seen, strict=True))
+            self.game.add_many(Batch(np.array(units), values, stds))
+            self._look()
+        self._batch, self._left = [], 0
+
+    def _expected(self, event: Event, given: Any) -> Observation | None:
+        """What a pruned trial was expected to have."""
+        if given is None:
+            return None
+        if not isinstance(given, list) or len(given) != 2 or given[1] is None:
+            raise InvalidInput(f"what was expected is {given!r:.40}")
+        value, std = as_value(given[0]), as_std(given[1])
+        return self._seen(event._replace(value=value, std=std))
 
     def _replay_beginning(self, kind: Kind, number: int, unit: FloatArray, event: Event) -> None:
         game = self.game
@@ -253,6 +327,7 @@ class State:
         return {
             "seq": self.seq,
             "ledger": self.game.ledger.as_data(),
+            "reports": self.game.curves.as_data(),
             "policy_class": type(self.game.policy).__qualname__,
             "policy": policy,
             "asked": wholes(self.asked),
@@ -271,11 +346,13 @@ class State:
         ledger, policy = game.ledger, game.policy
         ledger.restore(saved.part("ledger"))
         pending, trials = ledger.numbers(PENDING), len(ledger)
+        game.curves.restore(saved.part("reports"), trials)
+        saved.require(not set(pending) & set(game.curves), "reports of trials that have ended")
         self._check_points(saved, pending)
         saved.expect("policy_class", type(policy).__qualname__)
         policy.restore(data["policy"])
         if isinstance(policy, Policy):
-            saved.require(policy.told == ledger.counts[FINISHED], "a value of each finished trial")
+            saved.require(policy.told == ledger.known, "a value of each finished trial")
             saved.require(policy.pending <= len(pending), "a trial for each pending point")
         numbers = saved.numbers("asked", trials)
         saved.require(sorted(numbers) == pending, "a time for each pending trial")

@@ -8,17 +8,19 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
-from partita._checks import NotGiven, as_number, check_choice, seed_or_drawn
+from partita._checks import NotGiven, as_number, check_choice, check_count, seed_or_drawn
 from partita._types import FloatArray, Prediction
 from partita.errors import InvalidInput
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
-from partita.optimize.logs import log_added, log_begun, log_cancelled, log_told
-from partita.optimize.optimizer import Optimizer, Suggestion, Trial
+from partita.optimize.bulk import is_many, read_batch
+from partita.optimize.logs import log_added, log_begun, log_cancelled, log_pruned, log_told
+from partita.optimize.optimizer import Optimizer, reports_of
 from partita.optimize.result import Checkpoint
+from partita.optimize.trial import Suggestion, Trial
 from partita.optimize.trials import Trials
 from partita.optimize.values import Observation, as_value
 from partita.policies.base import Policy
@@ -26,31 +28,13 @@ from partita.space import Space
 
 from . import owner as owners
 from .events import FIRST_TIME, LAST_TIME, OWNERS, PROGRESS, Kind
+from .owner import NOBODY, Owner
 from .place import as_path
 from .replica import Change, Replica
 from .settings import Settings
 from .store import Store
 
 T = TypeVar("T")
-
-
-class Owner(NamedTuple):
-    """A run, represented by two rows of the table `owners`.
-
-    Attributes
-    ----------
-    evaluates
-        The owner of the trials that it evaluates.
-    holds
-        The owner of the trials that it keeps pending without evaluating them.
-    """
-
-    evaluates: int | None = None
-    holds: int | None = None
-
-
-#: The owner of trials that are evaluated elsewhere.
-NOBODY = Owner()
 
 
 class Study:
@@ -158,23 +142,28 @@ class Study:
 
     # -- asking and telling --------------------------------------------------------------------
 
-    def ask(self) -> Trial:
-        """The next trial to evaluate. It is pending until it is told, cancelled or expires."""
+    @overload
+    def ask(self, count: None = None) -> Trial: ...
+    @overload
+    def ask(self, count: int) -> list[Trial]: ...
+    def ask(self, count: int | None = None) -> Trial | list[Trial]:
+        """The next trial to evaluate, or a list of `count` trials: see `Optimizer.ask`."""
+        number = 1 if count is None else check_count(count)
+        begun = self._changed(lambda change: [self._next_trial(change) for _ in range(number)])
+        for trial in begun:
+            log_begun(trial.number, trial.params)
+        return begun[0] if count is None else begun
 
-        def next_trial(change: Change) -> Trial:
-            state = change.state
-            while self.adopted:
-                trial = self.adopted.popleft()
-                if trial.number in state.asked or trial.number in state.expired:
-                    return trial  # it is still pending
-            change.begin()
-            begun = state.ask(time.time(), self._owner.evaluates)
-            change.log(begun.event)
-            return begun.trial
-
-        trial = self._changed(next_trial)
-        log_begun(trial.number, trial.params)
-        return trial
+    def _next_trial(self, change: Change) -> Trial:
+        state = change.state
+        while self.adopted:
+            trial = self.adopted.popleft()
+            if trial.number in state.asked or trial.number in state.expired:
+                return trial  # it is still pending
+        change.begin()
+        begun = state.ask(time.time(), self._owner.evaluates)
+        change.log(begun.event)
+        return begun.trial
 
     def expect(self, params: Any) -> Trial:
         """A new trial at parameters that you chose and are evaluating."""
@@ -193,7 +182,8 @@ class Study:
     def tell(self, trial: Trial | int, value: Any, std: float | None = None) -> None:
         """Report the value of a trial, pending or expired: the trial itself, or its number.
 
-        `std` is the standard deviation of this value's noise, if it is known; 0 means exact.
+        `std` is the standard deviation of this value's noise, if it is known; 0 means exact. Tell
+        every value: bounds are wrong for values that were selected by how they turned out.
         """
 
         def told(change: Change) -> tuple[int, Observation]:
@@ -201,11 +191,25 @@ class Study:
             number = state.optimizer.number_of(trial, "tell", also=state.expired)
             seen = Observation(as_value(value), state.optimizer.std_of(std, "tell"))
             change.begin()
-            change.log(state.tell(number, seen, time.time()))
+            change.log(state.tell(number, seen, time.time(), reports_of(trial)))
             return number, seen
 
         number, seen = self._changed(told)
         log_told(number, *seen)
+
+    def prune(self, trial: Trial | int) -> bool:
+        """End a trial early, whose evaluation can hardly become the best: see `Optimizer`."""
+
+        def pruned(change: Change) -> bool:
+            state = change.state
+            number = state.optimizer.number_of(trial, "prune", also=state.expired)
+            change.begin()
+            event = state.prune(number, time.time(), reports_of(trial))
+            change.log(event)
+            log_pruned(number, len(reports_of(trial)))
+            return '"expected"' in (event.data or "")
+
+        return self._changed(pruned)
 
     def cancel(self, trial: Trial | int) -> None:
         """Cancel a trial whose evaluation failed or was abandoned. An expired one stays expired."""
@@ -220,14 +224,22 @@ class Study:
 
         log_cancelled(self._changed(cancelled))
 
-    def add(self, params: Any, value: Any, std: float | None = None) -> int:
-        """Report a value known from elsewhere, and return the number of its new trial.
+    def add(self, params: Any, value: Any, std: Any = None) -> Any:
+        """Report a value known from elsewhere, or many in one transaction: see `Optimizer.add`.
 
-        `std` is as for `tell`.
+        Returned is the number of the trial, or the list of their numbers.
         """
 
-        def added(change: Change) -> tuple[int, Observation]:
+        def added(change: Change) -> tuple[Any, Observation | None]:
             optimizer = change.state.optimizer
+            if is_many(params, value, optimizer.space):
+                batch = read_batch(
+                    params, value, std, optimizer.space, optimizer.point_of, optimizer.std_of
+                )
+                change.begin()
+                events = change.state.add_many(batch, time.time())
+                change.log_all(events)
+                return [event.trial for event in events], None
             seen = Observation(as_value(value), optimizer.std_of(std, "add"))
             unit = optimizer.point_of(params, "add")
             change.begin()
@@ -235,9 +247,10 @@ class Study:
             change.log(begun.event)
             return begun.trial.number, seen
 
-        number, seen = self._changed(added)
-        log_added(number, params, *seen)
-        return number
+        numbers, seen = self._changed(added)
+        if seen is not None:
+            log_added(numbers, params, *seen)
+        return numbers
 
     def _changed(self, work: Callable[[Change], T]) -> T:
         with self._store.lock:
@@ -324,8 +337,17 @@ class Study:
         return self._read(lambda optimizer: optimizer.n_failed)
 
     @property
+    def n_pruned(self) -> int:
+        """How many trials were ended early."""
+        return self._read(lambda optimizer: optimizer.n_pruned)
+
+    def reports(self, number: int) -> dict[int, float]:
+        """What a trial that has ended had reported after each step."""
+        return self._read(lambda optimizer: optimizer.reports(number))
+
+    @property
     def n_pending(self) -> int:
-        """The number of trials that are neither told nor cancelled."""
+        """The number of trials that have not ended."""
         return self._read(lambda optimizer: optimizer.n_pending)
 
     @property

@@ -1,4 +1,4 @@
-"""Ray: a searcher for Ray Tune, and an executor that runs evaluations as Ray tasks."""
+"""Ray: a searcher and a stopper for Ray Tune, and an executor that runs evaluations as tasks."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .executor import RayExecutor
     from .search import PartitaSearch
+    from .stopper import CertificateStopper
 
-__all__ = ["PartitaSearch", "RayExecutor"]
+__all__ = ["CertificateStopper", "PartitaSearch", "RayExecutor"]
 
 #: The executor needs Ray alone, the searcher Ray Tune with its own dependencies: each is loaded
 #: when used.
-_HOME = {"PartitaSearch": "search", "RayExecutor": "executor"}
+_HOME = {
+    "CertificateStopper": "stopper",
+    "PartitaSearch": "search",
+    "RayExecutor": "executor",
+}
 
 
 def __getattr__(name: str) -> Any:

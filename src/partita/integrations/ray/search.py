@@ -19,7 +19,8 @@ from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
 from partita.optimize.failures import Failures
-from partita.optimize.optimizer import Optimizer, Suggestion, Trial
+from partita.optimize.optimizer import Optimizer
+from partita.optimize.trial import Suggestion, Trial
 from partita.optimize.values import as_value
 
 from .space import TuneSpace, from_config, from_space
@@ -232,7 +233,7 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
         """The configuration with the best posterior, not necessarily that with the best value."""
         best = self.optimizer.recommend()
         assert self._tune_space is not None
-        return best._replace(params=self._tune_space.config(best.params))
+        return best.at(self._tune_space.config(best.params))
 
     def certificate(self) -> float:
         """A bound on how much better any other configuration can be than the recommended one."""

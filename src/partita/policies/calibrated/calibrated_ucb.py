@@ -42,6 +42,8 @@ STREAM = 5
 REFIT_FACTOR, REFIT_STEP = 1.4, 4
 #: Fits of fewer observations also start from scratch; later that finds nothing better.
 RESTART = 40
+#: So does the fit after a bulk tell that brought more than this many times the values.
+RESTART_GROWTH = 4
 #: The number of probes up to evaluation t, as a multiple of √t. A probe evaluates the point of the
 #: highest upper bound instead of the highest index. Probes find maxima that the index, only two
 #: standard deviations wide, would miss.
@@ -292,11 +294,19 @@ class CalibratedUCB(Policy):
     def _record_many(
         self, sites: IntArray, values: FloatArray, stds: FloatArray | None = None
     ) -> None:
+        """The same for many: between the first fits and the last, fits would be for nothing.
+
+        Regions are cut by the settings of the first. The last search for settings begins afresh,
+        too, since a lot has been learned since the fit before.
+        """
         noises = [None] * len(values) if stds is None else stds.tolist()
+        end, fitted = self._seen + len(values), self._seen
         for site, value, std in zip(sites.tolist(), values.tolist(), noises, strict=True):
             number = self._take(site, value, std)
             self._search.renew_soon(number)
-            self._refit_if_due()
+            if self._seen < RESTART or self._seen == end:
+                afresh = self._seen > RESTART_GROWTH * fitted
+                fitted = self._seen if self._refit_if_due(afresh) else fitted
             self._cut_if_due(number)
 
     def _take(self, site: int, value: float, std: float | None) -> int:
@@ -307,18 +317,18 @@ class CalibratedUCB(Policy):
             self._search.admit(self._regions.add(site))
         return self._regions.home[site]
 
-    def _refit_if_due(self) -> bool:
+    def _refit_if_due(self, afresh: bool = False) -> bool:
         """Fit the settings again if there are enough new values; return whether it was done."""
         seen = self._seen
         if seen < self._next_fit:
             return False
-        self._refit()
+        self._refit(afresh)
         self._next_fit = max(seen + REFIT_STEP, int(seen * REFIT_FACTOR))
         return True
 
-    def _refit(self) -> None:
-        """Learn the settings from all values."""
-        if self._model.learn(self._regions.played, restart=self._seen < RESTART):
+    def _refit(self, afresh: bool = False) -> None:
+        """Learn the settings from all values; the search begins afresh, too, if asked or early."""
+        if self._model.learn(self._regions.played, restart=afresh or self._seen < RESTART):
             self._search.renew_all(revive=True)
 
     def _cut_if_due(self, number: int) -> None:

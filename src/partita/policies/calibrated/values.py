@@ -127,7 +127,7 @@ class Sums:
         away = value - self._mean[site]
         self._mean[site] += away / self.count[site]
         self._within[site] += away * (value - self._mean[site])
-        if self.agree:
+        if self.agree and self._within[site] > 0.0:
             squares = self._within[site] * self._shape.slope(float(self._mean[site])) ** 2
             if squares > self.count[site] * self._little:
                 self.agree = self.exact = False

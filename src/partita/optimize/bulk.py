@@ -1,0 +1,194 @@
+"""Many observations at once: what users give for them, as points, values and noise.
+
+Parameters come as an array (n, d), a list of what the function is given, a dict of columns, or a
+data frame. Either all rows can be used, or the call is refused and names the first that cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from partita._types import FloatArray
+from partita.errors import InvalidInput, PartitaError
+from partita.space import Space
+
+from .values import as_std, as_value
+
+#: What a column of numbers or choices may be, besides anything with `tolist`, such as a Series.
+_LISTS = (list, tuple)
+
+
+class Batch(NamedTuple):
+    """Observations to add: points (n, D) of the unit cube, values (n,), noise (n,) or None.
+
+    Noise is a standard deviation, NaN where it is not known.
+    """
+
+    units: FloatArray
+    values: FloatArray
+    stds: FloatArray | None
+
+    def parts(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray | None]]:
+        """The rows without known noise, then those with it, as policies are told them."""
+        if self.stds is None:
+            yield self
+            return
+        unknown = np.isnan(self.stds)
+        for rows in (unknown, ~unknown):
+            if rows.any():
+                stds = None if rows is unknown else self.stds[rows]
+                yield self.units[rows], self.values[rows], stds
+
+    def rows(self) -> Iterator[tuple[FloatArray, float, float | None]]:
+        """The observations one by one."""
+        stds = [None] * len(self.values) if self.stds is None else _known(self.stds)
+        yield from zip(self.units, self.values.tolist(), stds, strict=True)
+
+
+def _known(stds: FloatArray) -> list[float | None]:
+    return [None if np.isnan(std) else std for std in stds.tolist()]
+
+
+def is_many(params: Any, value: Any, space: Space) -> bool:
+    """Whether an `add` is of several observations, by the form of what it is given."""
+    if is_frame(params):
+        return True
+    if not space.named:
+        return np.ndim(value) == 1 and _depth(params) == 2
+    if isinstance(params, _LISTS):
+        return True
+    if not isinstance(params, Mapping) or not _is_column(value):
+        return False
+    # A value may be an array of one number, at single parameters.
+    return len(value) != 1 or any(_is_column(entry) for entry in params.values())
+
+
+def is_frame(params: Any) -> bool:
+    """Whether parameters are a data frame, of pandas or another that has its words."""
+    return hasattr(params, "columns") and hasattr(params, "__getitem__")
+
+
+def read_batch(
+    params: Any,
+    values: Any,
+    std: Any,
+    space: Space,
+    point_of: Callable[[Any, str], FloatArray],
+    std_of: Callable[[Any, str], float | None],
+) -> Batch:
+    """Observations that a user gives, checked.
+
+    Parameters
+    ----------
+    params, values, std
+        What `Optimizer.add` was given.
+    space
+    point_of, std_of
+        The point of parameters, and noise that the policy takes: those of `Optimizer`.
+    """
+    rows = _rows(params, space)
+    n = len(rows)
+    given = _column("value", values, n)
+    noises = None if std is None else _column("std", std, n) if np.ndim(std) else [std] * n
+    units = np.empty((n, space.dim))
+    for i, row in enumerate(rows):
+        with _Row(i):
+            units[i] = point_of(row, "add")
+            given[i] = as_value(given[i])
+    stds = None
+    if noises is not None:
+        stds = np.empty(n)
+        for i, noise in enumerate(noises):
+            with _Row(i):
+                missing = noise is None or (isinstance(noise, float) and np.isnan(noise))
+                checked = None if missing else std_of(as_std(noise), "add")
+                stds[i] = np.nan if checked is None else checked
+    return Batch(units, np.array(given, dtype=float), stds)
+
+
+class _Row:
+    """Says which row could not be used, and that none was."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, PartitaError):
+            raise InvalidInput(
+                f"add: row {self._number} cannot be used, so that none was added: {error}"
+            ) from error
+
+
+def _rows(params: Any, space: Space) -> Sequence[Any]:
+    """The parameters of each observation, as the function would be given them."""
+    if is_frame(params):
+        names = [str(name) for name in params.columns]
+        columns = {name: params[column] for name, column in zip(names, params.columns, strict=True)}
+        if not space.named:
+            return _transposed(list(columns.values()))
+        return _by_name(columns)
+    if isinstance(params, Mapping):
+        return _by_name(params)
+    if not space.named or isinstance(params, _LISTS):
+        return list(params)
+    raise InvalidInput(
+        f"add({params!r:.100}, ...): for several observations give a list of dicts, a dict of "
+        "columns, or a data frame"
+    )
+
+
+def _by_name(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    lists = {}
+    for name, column in columns.items():
+        if not _is_column(column):
+            raise InvalidInput(
+                f"add: {name}={column!r:.100} is not a column. For several observations give a "
+                "list or array for each parameter, all of the same length"
+            )
+        lists[name] = _as_list(column)
+    lengths = {name: len(column) for name, column in lists.items()}
+    if len(set(lengths.values())) > 1:
+        shown = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
+        raise InvalidInput(f"add: columns have different lengths ({shown}). Give one row each")
+    return [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+
+
+def _transposed(columns: list[Any]) -> list[Any]:
+    return [np.array(row) for row in zip(*map(_as_list, columns), strict=True)]
+
+
+def _column(name: str, given: Any, n: int) -> list[Any]:
+    """A list of n entries."""
+    if not _is_column(given):
+        raise InvalidInput(
+            f"add: there are {n:,} rows of parameters but {name}={given!r:.100}: give a list or "
+            f"array of {n:,} numbers"
+        )
+    entries = _as_list(given)
+    if len(entries) != n:
+        raise InvalidInput(
+            f"add: there are {n:,} rows of parameters but {len(entries):,} entries of {name}: give "
+            "one for each row"
+        )
+    return entries
+
+
+def _is_column(given: Any) -> bool:
+    return isinstance(given, _LISTS) or (hasattr(given, "tolist") and np.ndim(given) == 1)
+
+
+def _as_list(column: Any) -> list[Any]:
+    return list(column) if isinstance(column, _LISTS) else list(column.tolist())
+
+
+def _depth(params: Any) -> int:
+    """The number of dimensions of an array, or of a list that could be one."""
+    if isinstance(params, _LISTS):
+        return 1 + (len(params) == 0 or bool(np.ndim(params[0])))
+    return int(np.ndim(params))
