@@ -45,7 +45,7 @@ def summary(study: Study) -> dict[str, Any]:
     }
     parts |= dict.fromkeys(("params", "value", "lower", "upper", "certificate"))
     parts["best"] = []
-    if told:
+    if told and not study.contexts.names:  # each context has another answer
         best = study.recommend()
         parts |= {"params": _plain(best.params), "value": best.mean}
         parts |= {"lower": best.lower, "upper": best.upper, "certificate": study.certificate()}

@@ -11,6 +11,7 @@ from partita.errors import Settled
 from partita.policies.base import Policy
 from partita.space import Space
 
+from .contexts import Contexts
 from .trial import Suggestion, Trial
 from .trials import Trials
 
@@ -25,6 +26,10 @@ class Player(Protocol):
     @property
     def space(self) -> Space:
         """The search space."""
+
+    @property
+    def contexts(self) -> Contexts:
+        """Which parameters of the space are the context."""
 
     @property
     def direction(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ class Fixing:
     values: FloatArray
 
     @classmethod
-    def of(cls, fixed: Mapping[int, float], dim: int) -> Fixing:
+    def of(cls, fixed: Mapping[Any, Any], dim: int) -> Fixing:
         """The coordinates {number: value} that are fixed, of `dim`."""
         for number, value in fixed.items():
             if (

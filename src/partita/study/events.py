@@ -37,9 +37,11 @@ class Kind(StrEnum):
 #: Events that begin a trial, and that end one.
 BEGINNINGS = (Kind.ASK, Kind.EXPECT, Kind.ADD)
 ENDINGS = (Kind.TELL, Kind.ADD, Kind.PRUNE, Kind.CANCEL, Kind.EXPIRE)
-#: What the data of an event may have: what the trial reported, the value that was expected of it
-#: and the noise of that, and the number of adds from this one on that were made together.
+#: What the data of an event may have: the coordinates that were fixed, as by a context, what the
+#: trial reported, the value that was expected of it and the noise of that, and the number of adds
+#: from this one on that were made together.
 FIELDS = {
+    Kind.ASK: ("fixed",),
     Kind.TELL: ("reports",),
     Kind.PRUNE: ("reports", "expected"),
     Kind.ADD: ("batch",),

@@ -28,6 +28,7 @@ from partita.model import noise as noises
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import sub_gaussian_constant
+from partita.optimize.contexts import read_contexts
 from partita.optimize.making import check_maker
 from partita.optimize.optimizer import Optimizer
 from partita.policies.construct import name_of
@@ -70,6 +71,8 @@ class Settings:
     own_policy: str | None = None
     constrained: bool = False
     expire_after: float | None = None
+    #: Names of the parameters of the space that are contexts.
+    context: list[str] | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Settings:
@@ -99,6 +102,7 @@ class Settings:
             seed=self.seed,
             n_evals=self.n_evals,
             policy=policy if self.own_policy is not None else self.policy,
+            context=self.context,
             **self.assumptions.keywords(),
         )
 
@@ -142,7 +146,10 @@ class Settings:
 
     def to_meta(self) -> dict[str, str]:
         """The settings as rows of the table `meta`, with a checksum."""
-        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
+        fields = dataclasses.asdict(self)
+        if self.context is None:
+            del fields["context"]  # studies without one are as older versions wrote them
+        text = json.dumps(fields, sort_keys=True)
         return {"settings": text, "checksum": _digest(text), "written_by": __version__}
 
     @classmethod
@@ -202,8 +209,16 @@ def _as_json(given: Mapping[str, Any]) -> dict[str, Any]:
     if policy is not None:
         ours = ":" not in policy.partition("[")[0]
         stored["policy" if ours else "own_policy"] = policy
+    context = stored.pop("context", None)
+    if context is not None and "space" not in stored:
+        if not isinstance(context, list):
+            raise InvalidInput("context is given without a space: give both, or neither")
+        stored["context"] = context
     if "space" in stored:
         space = stored["space"]
+        if context is not None:
+            contexts = read_contexts(space, context)
+            space, stored["context"] = contexts.space, list(contexts.names)
         stored["space"] = space.to_json()
         if space.constraint is not None:
             stored["constrained"] = True
@@ -264,6 +279,7 @@ _AS_JSON: dict[str, Callable[[Any], Any]] = {
     "policy": _policy_text,
     "feasible": _feasible,
     "expire_after": lambda value: as_positive("expire_after", value),
+    "context": lambda value: value,
 }
 
 
@@ -278,6 +294,14 @@ def _check_words(words: object) -> None:
         raise ValueError(f"{words!r:.100} is not a name")
 
 
+def _check_all_words(words: object) -> None:
+    """Refuse anything but a list of names."""
+    if not isinstance(words, list) or not words:
+        raise ValueError(f"{words!r:.100} is not a list of names")
+    for word in words:
+        _check_words(word)
+
+
 _STORED: dict[str, Callable[[Any], object]] = {
     **{
         name: _AS_JSON[name]
@@ -289,4 +313,5 @@ _STORED: dict[str, Callable[[Any], object]] = {
     "policy": _check_ours,
     "own_policy": _check_words,
     "constrained": lambda value: check_flag("constrained", value),
+    "context": _check_all_words,
 }

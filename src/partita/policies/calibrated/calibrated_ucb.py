@@ -48,6 +48,8 @@ RESTART_GROWTH = 4
 #: highest upper bound instead of the highest index. Probes find maxima that the index, only two
 #: standard deviations wide, would miss.
 PROBES = 0.5
+#: The same with coordinates fixed, where the index is narrower.
+SLICE_PROBES = 0.25
 #: The number of values needed to use the model when more points are asked for than the first
 #: design has.
 FEWEST = 3
@@ -219,10 +221,10 @@ class CalibratedUCB(Policy):
         if self._fitted < told < first:
             self._refit()
             self._fitted = told
-        probe = self._probes < PROBES * math.sqrt(max(told - first, 0))
+        probe = self._probes < SLICE_PROBES * math.sqrt(max(told - first, 0))
         self._probes += probe
         plan = Plan(self._awaited(), self._sites, self._regions.home)
-        unit = self._slices.choose(random, where, probe, told, plan)
+        unit = self._slices.choose(random, where, probe, plan)
         return self._at_fixed(unit, fixed)
 
     def _at_fixed(self, unit: FloatArray, fixed: Mapping[int, float]) -> tuple[int, FloatArray]:

@@ -30,6 +30,8 @@ RENEW_PART = 128
 #: A fresh candidate is evaluated only if f there may differ from f at a point evaluated before by
 #: more than this part of what is unknown of the latter.
 DISTINCT = 0.1
+#: The same with coordinates fixed. Each context has few values, so replicates are worth more.
+SLICE_DISTINCT = 0.4
 #: Regions whose candidates are kept at once.
 WARM_REGIONS = 6
 #: Without noise, evaluations are settled once the index promises less than this part of the
@@ -317,12 +319,13 @@ class Search:
             index = np.where(allowed, index, -math.inf)
             if index.max() == -math.inf:  # all in the slice were evaluated, without noise
                 index = np.where(allowed, candidates.mean, -math.inf)
+        distinct = DISTINCT if allowed is None else SLICE_DISTINCT
         j, s = int(np.argmax(index)), len(candidates.sites)
         if j >= s and s and not self._sums.exact:
             row = candidates.scaled[j : j + 1]
             likeness = _loops.matern(row, candidates.scaled[:s], candidates.settings.form)[0]
             near = int(np.argmax(likeness))
-            if 2.0 - 2.0 * likeness[near] < DISTINCT**2 * candidates.variance[near]:
+            if 2.0 - 2.0 * likeness[near] < distinct**2 * candidates.variance[near]:
                 j = near
         return j
 

@@ -26,7 +26,6 @@ from .candidates import (
     ALL_ARMS,
     BEST,
     COARSEST,
-    EXPLORATION,
     FINEST,
     Candidates,
     Plan,
@@ -34,18 +33,20 @@ from .candidates import (
 )
 from .model import Conditioned, Model
 from .regions import Regions
-from .search import COOLING, TEMPERATURE, Search
+from .search import Search
 from .values import Sums
 
 #: The regions of the highest floors in which an ask looks, and one more by chance.
 LOOKED = 3
 #: Sites that inform the posterior of a slice, at most.
-MOST_INFORMING = 160
+MOST_INFORMING = 304
 #: Fresh candidates of a slice: anywhere in it, and around the best points.
 ANYWHERE, AROUND = 40, 60
 #: Evaluated points of the slice itself that are candidates, and pending points that are planned
 #: for, at most: those of the highest mean, and the latest.
 MOST_HELD, MOST_AWAITED = 48, 48
+#: Standard deviations in the index. Contexts differ from ask to ask, which explores by itself.
+EXPLORATION = 1.0
 #: How wide the bounds of shaped values are: see `answers`.
 SHAPED = 1.2
 #: Searches for the best point of a slice and for its highest bound.
@@ -158,11 +159,10 @@ class Slices:
         return np.asarray((near if len(near) else self._proposals.anywhere(random, where, 1))[0])
 
     def choose(
-        self, random: np.random.Generator, where: Fixing, probe: bool, told: int, plan: Plan
+        self, random: np.random.Generator, where: Fixing, probe: bool, plan: Plan
     ) -> FloatArray:
         """The point (d,) of the slice with the highest index, for a probe the highest bound."""
-        temperature = TEMPERATURE * min(1.0, math.sqrt(COOLING / max(told, 1)))
-        settings = self._model.fit.draw(random, temperature)
+        settings = self._model.fit.best
         view = self._view(random, where, settings, choice=True)
         scaled, held = self._search.points, view.sites[: view.held]
         best = np.argsort(-view.means[: view.held], kind="stable")[:MOST_HELD]
@@ -222,7 +222,9 @@ class Slices:
         sites = sites[order]
         posterior = (self._model.choosing if choice else self._model.answering)(sites, settings)
         means = posterior.means()[: len(sites)]
-        return _View(posterior, sites, int(inside.sum()), means, regions, len(regions) == len(meets))
+        return _View(
+            posterior, sites, int(inside.sum()), means, regions, len(regions) == len(meets)
+        )
 
     def _looked(self, random: np.random.Generator, meets: list[int]) -> list[int]:
         """Those of the highest floors, or that were never looked at, and one by chance."""
@@ -250,13 +252,13 @@ class Slices:
             if centres is None:
                 centres = self._centres(random, where, view, settings)
             region = self._regions[view.regions[0]]
-            number = random.integers(len(centres), size=AROUND)
+            chosen = random.integers(len(centres), size=AROUND)
             points = np.concatenate(
                 [
                     centres,
                     self._proposals.anywhere(random, where, ANYWHERE),
                     self._proposals.around(
-                        random, where, centres[number], region.upper - region.lower
+                        random, where, centres[chosen], region.upper - region.lower
                     ),
                 ]
             )
