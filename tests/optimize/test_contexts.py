@@ -146,6 +146,10 @@ def test_spaces_and_policies_without_contexts_say_what_to_do():
         pt.Optimizer({"x": (0, 1)}, context={"x": (0, 1)})
     with pytest.raises(InvalidInput, match="cannot choose for a context"):
         pt.Optimizer({"x": (0, 1)}, context={"c": (0, 1)}, policy="uniform")
+    with pytest.raises(InvalidInput, match="constraints cannot be combined"):
+        pt.Optimizer({"x": (0, 1)}, context={"c": (0, 1)}, constraints=["cost <= 1"])
+    with pytest.raises(InvalidInput, match="constraints cannot be combined"):
+        pt.Optimizer({"x": (0, 1)}, constraints=["cost <= 1"]).ask(fixed={"x": 0.5})
     with pytest.raises(InvalidInput, match="leave a parameter"):
         pt.Optimizer({"x": (0, 1)}, context=["x"])
     with pytest.raises(InvalidInput, match="c is a context"):

@@ -21,7 +21,7 @@ from partita.space.space import space_of
 
 #: The policy sees a real context as the middle of one of this many parts of its range, so that
 #: values for almost the same context count as replicates. The record keeps it as it is.
-PARTS = 64
+PARTS = 32
 #: Random points by which it is seen whether a parameter of a branch is active.
 TRIED = 32
 
@@ -131,7 +131,7 @@ class Contexts:
         wrong = [name for name in fixed or {} if name in self.names]
         if wrong:
             raise InvalidInput(
-                f"{verb}(fixed={dict(fixed)!r}): {', '.join(wrong)} is a context. Give it as "
+                f"{verb}(fixed={fixed!r}): {', '.join(wrong)} is a context. Give it as "
                 f"context={{{wrong[0]!r}: ...}}"
             )
         values = {**(fixed or {}), **(context or {})}

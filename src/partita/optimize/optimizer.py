@@ -27,6 +27,7 @@ from partita.policies.base import Policy
 from partita.space import Space, as_space
 
 from .bulk import is_many, read_batch
+from .constraints import Constraints, Known
 from .contexts import Given, read_contexts
 from .early import Progress, Rule
 from .game import Game
@@ -72,6 +73,9 @@ class Optimizer:
     feasible : function, optional
         Takes the same arguments as the function to optimise, and returns True where that may be
         evaluated.
+    constraints : list of str, optional
+        Bounds on other quantities that an evaluation shows, such as `["cost <= 10"]`. Values are
+        then told as dicts, such as `{"loss": 0.3, "cost": 9.1}`.
     context : dict or list of names, optional
         What is known before each trial and not to be chosen, such as the hour or the customer: a
         dict like a space, or names of parameters of the space. Each `ask` then needs a context, and
@@ -105,6 +109,7 @@ class Optimizer:
         delta: float = 0.1,
         policy: str | Callable[..., Any] | None = None,
         feasible: Callable[..., Any] | None = None,
+        constraints: Sequence[str] | None = None,
         context: Mapping[str, Any] | Sequence[str] | None = None,
     ) -> None:
         self.direction = check_choice("direction", direction, ("minimize", "maximize"))
@@ -124,13 +129,26 @@ class Optimizer:
             n_evals,
             self.seed,
         )
+        self.constraints = Constraints(constraints, self.space)
         #: The policy and its trials at points of the unit cube. A study uses it directly.
-        self.game = Game(make_policy(*self._recipe), self.space.dim, self.direction, self.contexts)
+        self.game = Game(
+            self._new_policy(),
+            self.space.dim,
+            self.direction,
+            self.constraints.names,
+            self.contexts,
+        )
         if self.contexts.names:
-            optional.check_fixes(self.game.policy)
+            self._check_fixes("Optimizer")
         self._turn = _lock_of(self.game.policy)
         #: The method that is changing the policy, or was when it was interrupted.
         self._changed_by: str | None = None
+
+    def _new_policy(self) -> Policy:
+        assert self._recipe is not None
+        policy = make_policy(*self._recipe)
+        self.constraints.constrain(policy)
+        return policy
 
     # -- asking and telling --------------------------------------------------------------------
 
@@ -166,7 +184,7 @@ class Optimizer:
         begun: list[Trial] = []
         with self._turn:
             number = 1 if count is None else check_count(count)
-            given = self.contexts.given(context, fixed, "ask")
+            given = self.given(context, fixed, "ask")
             args = () if given is None else (given.coordinates,)
             try:
                 begun.extend(self._trial(self._play("ask", *args), given) for _ in range(number))
@@ -192,17 +210,18 @@ class Optimizer:
     def tell(self, trial: Trial | int, value: Any, std: float | None = None) -> None:
         """Report the value of a trial. `trial` is the trial itself, or its number.
 
-        `std` is the standard deviation of this value's noise, if it is known; 0 means exact.
-        Nothing changes if the call raises an error. The trial's reports are kept.
+        `std` is the standard deviation of this value's noise, if it is known; 0 means exact. With
+        constraints the value is a dict, such as `{"loss": 0.3, "cost": 9.1}`. Nothing changes if
+        the call raises an error. The trial's reports are kept.
 
         Tell every value. The bounds hold for values that were not selected by how they turned out:
         evaluating a point until it looks good, and telling only that value, makes them wrong.
         """
         with self._turn:
             number = self.number_of(trial, "tell")
-            told, noise = as_value(value), self.std_of(std, "tell")
-            self._play("tell", number, told, noise, reports_of(trial))
-        log_told(number, told, noise)
+            seen = self.observation(value, std, "tell")
+            self._play("tell", number, *seen, reports_of(trial))
+        log_told(number, seen.value, seen.std)
 
     def prune(self, trial: Trial | int) -> bool:
         """End a trial early because it can hardly become the best: see `Trial.should_prune`.
@@ -219,13 +238,23 @@ class Optimizer:
         return expected is not None
 
     def cancel(self, trial: Trial | int) -> None:
-        """Cancel a trial whose evaluation failed or was abandoned. It counts as failed.
+        """Cancel a trial whose evaluation was abandoned. It counts as failed.
 
         The policy learns nothing from it, and may ask for the same parameters again.
         """
         with self._turn:
             number = self.number_of(trial, "cancel")
             self._play("cancel", number)
+        log_cancelled(number)
+
+    def fail(self, trial: Trial | int) -> None:
+        """Cancel a trial whose evaluation failed, so that it is learned where that happens.
+
+        Failures that come by chance, anywhere, hardly change the choice.
+        """
+        with self._turn:
+            number = self.number_of(trial, "fail")
+            self._play("fail", number)
         log_cancelled(number)
 
     def add(
@@ -238,7 +267,8 @@ class Optimizer:
         """Report a value known from elsewhere, and return the number of its new trial.
 
         Or many at once, and get the list of their numbers. That is far quicker than one by one,
-        and either all are taken in or, if one cannot be, none is.
+        and either all are taken in or, if one cannot be, none is. Add all values that you have, not
+        only the best: bounds and certificates do not hold for values selected by their own size.
 
         Parameters
         ----------
@@ -272,10 +302,11 @@ class Optimizer:
             params = self.contexts.joined(params, context, "add")
         with self._turn:
             if is_many(params, value, self.space):
+                self.constraints.refuse_many()
                 return self._add_many(params, value, std)
-            told, noise = as_value(value), self.std_of(std, "add")
-            number: int = self._play("add", self.point_of(params, "add"), told, noise)
-        log_added(number, params, told, noise)
+            seen = self.observation(value, std, "add")
+            number: int = self._play("add", self.point_of(params, "add"), *seen)
+        log_added(number, params, seen.value, seen.std)
         return number
 
     def _add_many(self, params: Any, values: Any, stds: Any) -> list[int]:
@@ -321,7 +352,7 @@ class Optimizer:
                 "be rebuilt, because the function that makes it was lost when the optimizer was "
                 "pickled. Make a new Optimizer, and add() the values of `trials`"
             )
-        policy = make_policy(*self._recipe)
+        policy = self._new_policy()
         if isinstance(policy, Policy):
             policy._turn = self._turn  # others wait for this one
         self.game = self.game.anew(policy)
@@ -360,6 +391,22 @@ class Optimizer:
         rule: Rule | None = self._play("rule") if len(self.game.curves) else None
         return rule
 
+    def given(self, context: Any, fixed: Any, verb: str) -> Given | None:
+        """What a context and fixed values give; `verb` is for the error message."""
+        given = self.contexts.given(context, fixed, verb)
+        if given is not None:
+            self._check_fixes(verb)
+        return given
+
+    def _check_fixes(self, verb: str) -> None:
+        """Refuse what cannot be done for a context or with values fixed."""
+        if self.constraints.names:
+            raise InvalidInput(
+                f"{verb}: constraints cannot be combined with a context or with fixed values. "
+                "Leave out one of them, or give what is known before a trial as `feasible`"
+            )
+        optional.check_fixes(self.game.policy)
+
     def point_of(self, params: Any, verb: str) -> FloatArray:
         """The point (D,) of feasible parameters; `verb` is for the error message."""
         unit = self.space.encode(params)
@@ -369,6 +416,13 @@ class Optimizer:
                 "widen the constraint"
             )
         return unit
+
+    def observation(self, value: Any, std: Any, verb: str) -> Observation:
+        """What is told, checked; with constraints, by name. `verb` is for the error."""
+        if self.constraints.names:
+            seen = self.constraints.observation(value, std)
+            return seen._replace(std=self.std_of(seen.std, verb))
+        return Observation(as_value(value), self.std_of(std, verb))
 
     def std_of(self, std: Any, verb: str) -> float | None:
         """The noise of a value, checked; `verb` is for the error message."""
@@ -429,13 +483,19 @@ class Optimizer:
         mean less one standard deviation, and π-GP-UCB those with the best bound. For a context, or
         with values `fixed`, they need not have been evaluated, nor the context asked for.
         """
-        given = self.contexts.given(context, fixed, "recommend")
+        given = self.given(context, fixed, "recommend")
         args = () if given is None else (given.coordinates,)
         with self._turn:
             unit, *bounds = self._play("recommend", *args)
         whole = self.contexts.as_given(self.space.decode(unit), given)
         params, _ = self.contexts.split(whole)
         return Suggestion(params, by_place(params), *bounds)
+
+    def constraints_at(self, params: Any) -> dict[str, Known]:
+        """What is known of each constrained quantity at some parameters, by its name."""
+        unit = self.space.encode(params)
+        with self._turn:
+            return self.constraints.known_at(self.policy, unit)
 
     def certificate(
         self,
@@ -452,7 +512,7 @@ class Optimizer:
             those = self.contexts.sample(WORST_OF)
             with self._turn:
                 return max(float(self._play("certificate", one)) for one in those)
-        given = self.contexts.given(context, fixed, "certificate")
+        given = self.given(context, fixed, "certificate")
         args = () if given is None else (given.coordinates,)
         with self._turn:
             bound: float = self._play("certificate", *args)

@@ -6,7 +6,7 @@ All other methods are called through these functions, which have a common fallba
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from partita._state import State
@@ -58,6 +58,21 @@ def check_fixes(policy: Any) -> None:
 def _fixing(policy: Any) -> Any:
     check_fixes(policy)
     return policy
+
+
+def learns_failures(policy: Any) -> bool:
+    """Whether the policy learns where evaluations fail."""
+    return hasattr(policy, "fail")
+
+
+def fail(policy: Any, x: FloatArray) -> None:
+    """Give up a pending point (d,) whose evaluation failed; the policy learns of that if it can."""
+    getattr(policy, "fail", policy.cancel)(x)
+
+
+def measure(policy: Any, x: FloatArray, values: Sequence[float]) -> None:
+    """Report constrained quantities at a point (d,), before its value is told."""
+    policy.measure(x, values)
 
 
 def has_certificate(policy: Any) -> bool:

@@ -28,6 +28,7 @@ from partita.model import noise as noises
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import sub_gaussian_constant
+from partita.optimize.constraints import Constraints
 from partita.optimize.contexts import read_contexts
 from partita.optimize.making import check_maker
 from partita.optimize.optimizer import Optimizer
@@ -57,6 +58,8 @@ class Settings:
         None for the default one, or a name of the registry, optionally with settings in brackets.
     own_policy
         The name of a user's own policy, which is not stored itself.
+    constraints
+        Bounds on quantities that an evaluation shows, such as "cost <= 10".
     """
 
     space: str
@@ -71,6 +74,7 @@ class Settings:
     own_policy: str | None = None
     constrained: bool = False
     expire_after: float | None = None
+    constraints: list[str] | None = None
     #: Names of the parameters of the space that are contexts.
     context: list[str] | None = None
 
@@ -103,6 +107,7 @@ class Settings:
             n_evals=self.n_evals,
             policy=policy if self.own_policy is not None else self.policy,
             context=self.context,
+            constraints=self.constraints,
             **self.assumptions.keywords(),
         )
 
@@ -149,6 +154,8 @@ class Settings:
         fields = dataclasses.asdict(self)
         if self.context is None:
             del fields["context"]  # studies without one are as older versions wrote them
+        if self.constraints is None:  # an older Partita can open a study without any
+            del fields["constraints"]
         text = json.dumps(fields, sort_keys=True)
         return {"settings": text, "checksum": _digest(text), "written_by": __version__}
 
@@ -280,6 +287,7 @@ _AS_JSON: dict[str, Callable[[Any], Any]] = {
     "feasible": _feasible,
     "expire_after": lambda value: as_positive("expire_after", value),
     "context": lambda value: value,
+    "constraints": lambda value: list(Constraints(value).texts) or None,
 }
 
 
@@ -302,6 +310,12 @@ def _check_all_words(words: object) -> None:
         _check_words(word)
 
 
+def _check_constraints(texts: object) -> None:
+    if not isinstance(texts, list):
+        raise ValueError(f"{texts!r:.100} is not a list of constraints")
+    Constraints(texts)
+
+
 _STORED: dict[str, Callable[[Any], object]] = {
     **{
         name: _AS_JSON[name]
@@ -314,4 +328,5 @@ _STORED: dict[str, Callable[[Any], object]] = {
     "own_policy": _check_words,
     "constrained": lambda value: check_flag("constrained", value),
     "context": _check_all_words,
+    "constraints": _check_constraints,
 }

@@ -17,13 +17,14 @@ from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
 from partita.optimize.bulk import is_many, read_batch
+from partita.optimize.constraints import Constraints, Known
 from partita.optimize.contexts import Contexts, Given
 from partita.optimize.logs import log_added, log_begun, log_cancelled, log_pruned, log_told
 from partita.optimize.optimizer import Optimizer, reports_of
 from partita.optimize.result import Checkpoint
 from partita.optimize.trial import Suggestion, Trial
 from partita.optimize.trials import Trials
-from partita.optimize.values import Observation, as_value
+from partita.optimize.values import Observation
 from partita.policies.base import Policy
 from partita.space import Space
 
@@ -74,6 +75,7 @@ class Study:
         policy: str | Callable[..., Any] | None = None,
         feasible: Callable[..., Any] | None = None,
         context: Mapping[str, Any] | Sequence[str] | None = None,
+        constraints: Sequence[str] | None = None,
         expire_after: float | None = None,
         durability: Literal["process", "power"] = "process",
         timeout: float = 30.0,
@@ -85,7 +87,8 @@ class Study:
         ----------
         path
             The file, such as "tune.db".
-        space, direction, seed, n_evals, norm_bound, noise, kernel, delta, policy, feasible, context
+        space, direction, seed, n_evals, norm_bound, noise, kernel, delta, policy, feasible,
+        constraints, context
             As for `Optimizer`, with the same defaults when a study is created. When it is reopened,
             arguments that are left out keep their stored values. Those given must equal the stored
             ones, or an error lists the differences; only `n_evals` may change. `feasible`, or a
@@ -118,6 +121,7 @@ class Study:
             "policy": policy,
             "feasible": feasible,
             "context": context,
+            "constraints": constraints,
             "expire_after": expire_after,
         }
         store = Store(as_path(path), durability, seconds)
@@ -172,7 +176,7 @@ class Study:
         number = 1 if count is None else check_count(count)
 
         def begin(change: Change) -> list[Trial]:
-            given = change.state.optimizer.contexts.given(context, fixed, "ask")
+            given = change.state.optimizer.given(context, fixed, "ask")
             return [self._next_trial(change, given) for _ in range(number)]
 
         begun = self._changed(begin)
@@ -210,20 +214,21 @@ class Study:
     def tell(self, trial: Trial | int, value: Any, std: float | None = None) -> None:
         """Report the value of a trial, pending or expired: the trial itself, or its number.
 
-        `std` is the standard deviation of this value's noise, if it is known; 0 means exact. Tell
-        every value: bounds are wrong for values that were selected by how they turned out.
+        `std` is the standard deviation of this value's noise, if it is known; 0 means exact. With
+        constraints the value is a dict, such as `{"loss": 0.3, "cost": 9.1}`. Tell every value:
+        bounds are wrong for values that were selected by how they turned out.
         """
 
         def told(change: Change) -> tuple[int, Observation]:
             state = change.state
             number = state.optimizer.number_of(trial, "tell", also=state.expired)
-            seen = Observation(as_value(value), state.optimizer.std_of(std, "tell"))
+            seen = state.optimizer.observation(value, std, "tell")
             change.begin()
             change.log(state.tell(number, seen, time.time(), reports_of(trial)))
             return number, seen
 
         number, seen = self._changed(told)
-        log_told(number, *seen)
+        log_told(number, seen.value, seen.std)
 
     def prune(self, trial: Trial | int) -> bool:
         """End a trial early, whose evaluation can hardly become the best: see `Optimizer`."""
@@ -240,14 +245,20 @@ class Study:
         return self._changed(pruned)
 
     def cancel(self, trial: Trial | int) -> None:
-        """Cancel a trial whose evaluation failed or was abandoned. An expired one stays expired."""
+        """Cancel a trial whose evaluation was abandoned. An expired one stays expired."""
+        self._give_up(trial, "cancel")
 
+    def fail(self, trial: Trial | int) -> None:
+        """Cancel a trial whose evaluation failed, so that it is learned where that happens."""
+        self._give_up(trial, "fail")
+
+    def _give_up(self, trial: Trial | int, verb: str) -> None:
         def cancelled(change: Change) -> int:
             state = change.state
-            number = state.optimizer.number_of(trial, "cancel", also=state.expired)
+            number = state.optimizer.number_of(trial, verb, also=state.expired)
             if number not in state.expired:
                 change.begin()
-                change.log(state.cancel(number, time.time()))
+                change.log(state.cancel(number, time.time(), failed=verb == "fail"))
             return number
 
         log_cancelled(self._changed(cancelled))
@@ -261,7 +272,8 @@ class Study:
     ) -> Any:
         """Report a value known from elsewhere, or many in one transaction: see `Optimizer.add`.
 
-        Returned is the number of the trial, or the list of their numbers.
+        Returned is the number of the trial, or the list of their numbers. Add all values that you
+        have, not only the best.
         """
 
         def added(change: Change) -> tuple[Any, Observation | None]:
@@ -270,6 +282,7 @@ class Study:
             if context is not None:
                 given = optimizer.contexts.joined(params, context, "add")
             if is_many(given, value, optimizer.space):
+                optimizer.constraints.refuse_many()
                 batch = read_batch(
                     given, value, std, optimizer.space, optimizer.point_of, optimizer.std_of
                 )
@@ -277,7 +290,7 @@ class Study:
                 events = change.state.add_many(batch, time.time())
                 change.log_all(events)
                 return [event.trial for event in events], None
-            seen = Observation(as_value(value), optimizer.std_of(std, "add"))
+            seen = optimizer.observation(value, std, "add")
             unit = optimizer.point_of(given, "add")
             change.begin()
             begun = change.state.add(unit, seen, time.time())
@@ -286,7 +299,7 @@ class Study:
 
         numbers, seen = self._changed(added)
         if seen is not None:
-            log_added(numbers, params, *seen)
+            log_added(numbers, params, seen.value, seen.std)
         return numbers
 
     def _changed(self, work: Callable[[Change], T]) -> T:
@@ -354,6 +367,10 @@ class Study:
         """The best parameters by what is known: see `Optimizer.recommend`."""
         return self._read(lambda optimizer: optimizer.recommend(context, fixed))
 
+    def constraints_at(self, params: Any) -> dict[str, Known]:
+        """What is known of each constrained quantity at some parameters, by its name."""
+        return self._read(lambda optimizer: optimizer.constraints_at(params))
+
     def certificate(
         self,
         context: Mapping[str, Any] | None = None,
@@ -411,6 +428,11 @@ class Study:
     def contexts(self) -> Contexts:
         """Which parameters of the space are the context."""
         return self._read(lambda optimizer: optimizer.contexts)
+
+    @property
+    def constraints(self) -> Constraints:
+        """What other quantities must be."""
+        return self._read(lambda optimizer: optimizer.constraints)
 
     @property
     def direction(self) -> str:

@@ -14,7 +14,8 @@ from partita.gp.settings import Settings
 from partita.partition.sites import ArmSites, BoxSites
 
 from .candidates import Proposals, best_of
-from .model import CHANCE, Conditioned, Model, bounds_at, left_out
+from .limits import Limits
+from .model import CHANCE, Conditioned, Model, Moments, bounds_at, left_out
 from .regions import Region, Regions
 from .values import Sums
 
@@ -28,9 +29,13 @@ LOOKS = 3
 
 
 class _Answer(NamedTuple):
-    """A site that may be recommended, its mean, and that less one standard deviation."""
+    """A site that may be recommended, and its mean.
 
-    worth: float
+    `worth` is whether it is feasible, and its mean less one standard deviation; of one that is not,
+    how likely it is.
+    """
+
+    worth: tuple[bool, float]
     site: int
     mean: float
     posterior: Conditioned
@@ -38,8 +43,12 @@ class _Answer(NamedTuple):
 
 
 class _Bound(NamedTuple):
-    """The highest upper bound in a region, after that many changes of its values."""
+    """The highest upper bound in a region, and what it was computed from.
 
+    That is the number of its own sites, and the changes of the values of all sites that inform it.
+    """
+
+    own: int
     changes: int
     upper: float
 
@@ -64,9 +73,14 @@ class Answers:
     #: The highest bounds in the regions, and the settings that they were computed under.
     _bounds: dict[Region, _Bound] = field(default_factory=dict)
     _under: Settings | None = None
+    #: What must hold besides, if anything must.
+    limits: Limits | None = None
 
     def recommend(self, likely: list[Region], settings: Settings) -> Recommendation:
-        """The site of the likely regions with the highest mean less one standard deviation."""
+        """The site of the likely regions with the highest mean less one standard deviation.
+
+        Of those that are feasible, or else the site that most likely is.
+        """
         answers = [self._best_in(region, settings) for region in likely if region.sites]
         best = max(answers, key=lambda answer: answer.worth)
         point = self._sites.scaled[best.site]
@@ -87,9 +101,20 @@ class Answers:
         posterior = self._model.answering(informed_by, settings)
         at = posterior.moments_of(len(region.sites))
         lowered = at.mean - np.sqrt(at.variance)
+        feasible = None
+        if self.limits is not None and self.limits.quantities:
+            points = self._sites.scaled[region.own]
+            feasible = self.limits.feasible(points)
+            lowered = np.where(feasible, lowered, -math.inf)
         j, units = int(np.argmax(lowered)), posterior.settings.in_units
-        worth, mean = units(float(lowered[j])), units(float(at.mean[j]))
-        return _Answer(worth, region.sites[j], mean, posterior, informed_by)
+        if feasible is None or feasible[j]:
+            worth = True, units(float(lowered[j]))
+        else:
+            assert self.limits is not None
+            likelihood = self.limits.likelihood(points)
+            j = int(np.argmax(likelihood))
+            worth = False, float(likelihood[j])
+        return _Answer(worth, region.sites[j], units(float(at.mean[j])), posterior, informed_by)
 
     def predict(self, points: FloatArray, settings: Settings) -> Prediction:
         """Posterior and bounds at points (n, d) of the unit cube.
@@ -114,30 +139,17 @@ class Answers:
     # -- saved state -------------------------------------------------------------------------------
 
     def state(self) -> State:
-        """Notes, and bounds that are kept, as plain data."""
-        known = self._bounds if self._under is self._model.believed else {}
-        bounds = [known.get(region, _Bound(-1, 0.0)) for region in self._regions]
+        """Notes, as plain data; bounds follow from the values."""
         return {
             "told": wholes(note.told for note in self.notes),
             "uppers": np.array([note.upper for note in self.notes], dtype=float),
-            "changes": wholes(bound.changes for bound in bounds),
-            "bounds": np.array([bound.upper for bound in bounds], dtype=float),
         }
 
     def restore(self, saved: Saved) -> None:
-        """Restore saved notes and bounds, of regions that are there already."""
+        """Restore saved notes."""
         told = saved.wholes("told", (None,), 1).tolist()
         uppers = saved.floats("uppers", (len(told),), high=math.inf).tolist()
         self.notes = [Note(*note) for note in zip(told, uppers, strict=True)]
-        number = len(self._regions)
-        changes = saved.wholes("changes", (number,), -1).tolist()
-        bounds = saved.floats("bounds", (number,), -math.inf, math.inf).tolist()
-        self._under = self._model.believed
-        self._bounds = {
-            region: _Bound(changes[i], bounds[i])
-            for i, region in enumerate(self._regions)
-            if changes[i] >= 0
-        }
 
     # -- certificates ------------------------------------------------------------------------------
 
@@ -163,9 +175,12 @@ class Answers:
         if settings is not self._under:
             self._under, self._bounds = settings, {}
         for region in self._regions:
-            changes = int(self._sums.changes[region.own].sum())
-            if region not in self._bounds or self._bounds[region].changes != changes:
-                self._bounds[region] = _Bound(changes, self._highest_in(region, settings))
+            # Sites around a region change as well, and leave it only when it gains one of its own.
+            own, changes = len(region.sites), int(self._sums.changes[region.informed_by].sum())
+            known = self._bounds.get(region)
+            if known is None or (known.own, known.changes) != (own, changes):
+                upper = self._highest_in(region, settings)
+                self._bounds[region] = _Bound(own, changes, upper)
         return max(answer.upper, *(self._bounds[region].upper for region in self._regions))
 
     def _highest_in(self, region: Region, settings: Settings) -> float:
@@ -173,7 +188,7 @@ class Answers:
         own, reach = region.own, self._model.reach(settings)
         posterior = self._model.answering(region.informed_by, settings)
         held, at_held = self._sites.scaled[own], posterior.moments_of(len(own))
-        top = at_held.highest(reach)
+        top = self._possible(held, at_held).highest(reach)
         best = best_of(held, at_held.mean, region)
         random = np.random.default_rng(LOOKS)
         for _ in range(LOOKS):
@@ -181,6 +196,13 @@ class Answers:
             if not len(fresh):
                 break
             new = posterior.moments_at(fresh)
-            top = max(top, new.highest(reach))
+            top = max(top, self._possible(fresh, new).highest(reach))
             best = best_of(fresh, new.mean + reach * np.sqrt(new.variance), region)
-        return posterior.settings.in_units(top)
+        return posterior.settings.in_units(top) if top > -math.inf else top
+
+    def _possible(self, points: FloatArray, moments: Moments) -> Moments:
+        """The moments of those of the points (n, d) that may be feasible."""
+        if self.limits is None or not self.limits.quantities:
+            return moments
+        may = self.limits.possible(points)
+        return Moments(moments.mean[may], moments.variance[may], moments.rows[:, may])
