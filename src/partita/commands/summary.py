@@ -48,7 +48,7 @@ def summary(study: Study) -> dict[str, Any]:
     unknown = ("params", "value", "lower", "upper", "certificate", "certificates_held")
     parts |= dict.fromkeys((*unknown, "constraints"))
     parts["best"] = []
-    if told:
+    if told and not study.contexts.names:  # each context has another answer
         best = study.recommend()
         parts |= {"params": _plain(best.params), "value": best.mean}
         bound = study.certificate()

@@ -68,7 +68,7 @@ def player_html(player: Player, name: str) -> str:
     others = ((player.n_pending, "pending"), (player.n_failed, "failed"))
     states += [f"{count:,} {state}" for count, state in others if count]
     rows: list[tuple[str, str]] = []
-    if player.n_told:
+    if player.n_told and not player.contexts.names:  # each context has another answer
         best = player.recommend()
         rows += _params_rows(best.params)
         rows.append(("value", bounded(best.mean, best.lower, best.upper)))

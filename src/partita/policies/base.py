@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
 from types import FunctionType
 from typing import Any, ClassVar, cast
@@ -59,6 +60,8 @@ class Policy(ABC):
     plans_from_pending: ClassVar[bool] = False
     #: Whether it uses the noise of single values: `tell(x, y, std=...)`.
     takes_std: bool = False
+    #: Whether it can choose with some coordinates fixed: `ask(fixed={...})`.
+    takes_fixed: bool = False
     #: The planned number of evaluations; None if the policy needs no horizon.
     horizon: int | None = None
     _past_horizon = False
@@ -97,14 +100,23 @@ class Policy(ABC):
     # -- the interface --------------------------------------------------------------------------
 
     @in_turn
-    def ask(self, count: int | None = None) -> FloatArray:
+    def ask(
+        self, count: int | None = None, *, fixed: Mapping[int, float] | None = None
+    ) -> FloatArray:
         """The next point to evaluate, (d,), or `count` points to evaluate together, (count, d).
 
         They are pending until they are told or cancelled; `tell(points, values)` takes them all.
+        `fixed` gives values {coordinate: value} that the points must have, such as those of a
+        context, in the units of the domain. Only policies with `takes_fixed` accept it.
         """
         if count is not None:
-            return np.array([self.ask() for _ in range(check_count(count))])
-        site, x = self._propose()
+            return np.array([self.ask(fixed=fixed) for _ in range(check_count(count))])
+        if not fixed:
+            site, x = self._propose()
+        elif self.takes_fixed:
+            site, x = self._propose_fixed(fixed)
+        else:
+            raise cannot_fix(type(self).__name__)
         self._add_pending(x.tobytes(), site)
         return x
 
@@ -184,6 +196,10 @@ class Policy(ABC):
     @abstractmethod
     def _propose(self) -> tuple[int, FloatArray]:
         """The site to evaluate next, and its point in the user's units as a new array."""
+
+    def _propose_fixed(self, fixed: Mapping[int, float]) -> tuple[int, FloatArray]:
+        """The same with coordinates {number: value} fixed. Policies with `takes_fixed` have it."""
+        raise NotImplementedError
 
     @abstractmethod
     def _locate(self, points: FloatArray) -> IntArray:
@@ -473,6 +489,14 @@ def check_finite(domain: object, policy: str) -> Grid | Arms:
             f"Grid(30, dim={checked.dim}), or Arms(points, lower, upper)."
         )
     return checked
+
+
+def cannot_fix(name: str) -> InvalidInput:
+    """The error for values that are fixed where the policy cannot use that."""
+    return InvalidInput(
+        f"{name} cannot choose for a context, or with values fixed. Leave the policy out for "
+        "CalibratedUCB, which can"
+    )
 
 
 def check_kernel(kernel: object, domain: Grid | Arms | Box | Mixed) -> Matern:

@@ -30,6 +30,7 @@ from partita.model.kernels import Matern
 from partita.model.noise import sub_gaussian_constant
 from partita.model.outcomes import Outcomes
 from partita.optimize.constraints import Constraints
+from partita.optimize.contexts import read_contexts
 from partita.optimize.making import check_maker
 from partita.optimize.optimizer import Optimizer
 from partita.policies.construct import name_of
@@ -78,6 +79,8 @@ class Settings:
     expire_after: float | None = None
     constraints: list[str] | None = None
     outcomes: list[float | None] | None = None
+    #: Names of the parameters of the space that are contexts.
+    context: list[str] | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Settings:
@@ -107,6 +110,7 @@ class Settings:
             seed=self.seed,
             n_evals=self.n_evals,
             policy=policy if self.own_policy is not None else self.policy,
+            context=self.context,
             constraints=self.constraints,
             outcomes=None if self.outcomes is None else (self.outcomes[0], self.outcomes[1]),
             **self.assumptions.keywords(),
@@ -153,6 +157,8 @@ class Settings:
     def to_meta(self) -> dict[str, str]:
         """The settings as rows of the table `meta`, with a checksum."""
         fields = dataclasses.asdict(self)
+        if self.context is None:
+            del fields["context"]  # studies without one are as older versions wrote them
         if self.constraints is None:  # an older Partita can open a study without any
             del fields["constraints"]
         text = json.dumps(fields, sort_keys=True)
@@ -215,8 +221,16 @@ def _as_json(given: Mapping[str, Any]) -> dict[str, Any]:
     if policy is not None:
         ours = ":" not in policy.partition("[")[0]
         stored["policy" if ours else "own_policy"] = policy
+    context = stored.pop("context", None)
+    if context is not None and "space" not in stored:
+        if not isinstance(context, list):
+            raise InvalidInput("context is given without a space: give both, or neither")
+        stored["context"] = context
     if "space" in stored:
         space = stored["space"]
+        if context is not None:
+            contexts = read_contexts(space, context)
+            space, stored["context"] = contexts.space, list(contexts.names)
         stored["space"] = space.to_json()
         if space.constraint is not None:
             stored["constrained"] = True
@@ -283,6 +297,7 @@ _AS_JSON: dict[str, Callable[[Any], Any]] = {
     "policy": _policy_text,
     "feasible": _feasible,
     "expire_after": lambda value: as_positive("expire_after", value),
+    "context": lambda value: value,
     "constraints": lambda value: list(Constraints(value).texts) or None,
 }
 
@@ -307,6 +322,14 @@ def _check_words(words: object) -> None:
         raise ValueError(f"{words!r:.100} is not a name")
 
 
+def _check_all_words(words: object) -> None:
+    """Refuse anything but a list of names."""
+    if not isinstance(words, list) or not words:
+        raise ValueError(f"{words!r:.100} is not a list of names")
+    for word in words:
+        _check_words(word)
+
+
 def _check_constraints(texts: object) -> None:
     if not isinstance(texts, list):
         raise ValueError(f"{texts!r:.100} is not a list of constraints")
@@ -321,5 +344,6 @@ _STORED: dict[str, Callable[[Any], object]] = {
     "policy": _check_ours,
     "own_policy": _check_words,
     "constrained": lambda value: check_flag("constrained", value),
+    "context": _check_all_words,
     "constraints": _check_constraints,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ from partita._state import Saved, State, wholes
 from partita._types import FloatArray, IntArray, Interval, Prediction, Recommendation
 from partita.errors import InvalidInput, NumericalError
 from partita.gp.settings import Settings
-from partita.model.domains import Arms, Box, Grid
+from partita.model.domains import TOLERANCE, Arms, Box, Grid
 from partita.model.kernels import Matern
 from partita.model.mixed import Mixed
 from partita.model.noise import Noise
@@ -26,14 +26,16 @@ from partita.model.sobol import sobol
 from partita.partition.cover import Geometry
 from partita.partition.sites import ArmSites, BoxSites
 from partita.policies.base import Policy
+from partita.policies.fixed import Fixing
 
 from .answers import Answers
-from .candidates import Proposals
+from .candidates import Plan, Proposals
 from .given import as_fixed
 from .limits import Limit, Limits
 from .model import Model
 from .regions import Regions
 from .search import RENEW_EARLY, Search
+from .slices import SliceProposals, Slices
 from .values import Sums
 
 #: Keeps the draws independent of a test function or noise drawn under the same seed.
@@ -49,6 +51,8 @@ RESTART_GROWTH = 4
 #: highest upper bound instead of the highest index. Probes find maxima that the index, only two
 #: standard deviations wide, would miss.
 PROBES = 0.5
+#: The same with coordinates fixed, where the index is narrower.
+SLICE_PROBES = 0.25
 #: The number of values needed to use the model when more points are asked for than the first
 #: design has.
 FEWEST = 3
@@ -121,6 +125,7 @@ class CalibratedUCB(Policy):
     plays_mixed = True
     plans_from_pending = True
     takes_std = True
+    takes_fixed = True
     state_version = 2
 
     _sites: ArmSites | BoxSites
@@ -180,6 +185,9 @@ class CalibratedUCB(Policy):
         random = np.random.default_rng([self.seed, STREAM])
         self._search = Search(*shared, random, continuous=isinstance(domain, Box))
         self._answers = Answers(*shared)
+        self._slices = Slices(
+            self._search, sums, self._regions, self._model, SliceProposals(shared[-1])
+        )
         self._limits = None
         self._start = self._first_design()
         self._asked = self._probes = self._cancelled = self._fitted = self._seen = 0
@@ -252,6 +260,57 @@ class CalibratedUCB(Policy):
         self._probes += probe
         explore = not self._cancelled  # exploring would return to points that fail
         return self._search.choose(probe, self._told, self._awaited(), explore)
+
+    def _propose_fixed(self, fixed: Mapping[int, float]) -> tuple[int, FloatArray]:
+        where = self._unit_slice(fixed)
+        self._asked += 1
+        random, first, told = self._search.random, len(self._start), self._told
+        if told < first and (self._asked <= first or told < FEWEST):
+            place = self._start[min(self._asked, first) - 1]
+            if self._asked > first:
+                place = random.random(self.domain.dim)
+            return self._at_fixed(self._slices.first(random, where, place), fixed)
+        if self._fitted < told < first:
+            self._refit()
+            self._fitted = told
+        probe = self._probes < SLICE_PROBES * math.sqrt(max(told - first, 0))
+        self._probes += probe
+        plan = Plan(self._awaited(), self._sites, self._regions.home)
+        unit = self._slices.choose(random, where, probe, plan)
+        return self._at_fixed(unit, fixed)
+
+    def _at_fixed(self, unit: FloatArray, fixed: Mapping[int, float]) -> tuple[int, FloatArray]:
+        """The site at a point (d,) of the unit cube, and its point with the values as given."""
+        if not isinstance(self._sites, BoxSites):
+            site = self._search.site_at(unit)
+            return site, self._sites.x(site)
+        x = self._sites.to_user(unit[None, :])[0]
+        for number, value in fixed.items():
+            x[number] = value
+        return self._sites.register(unit, x), x
+
+    def _unit_slice(self, fixed: Mapping[int, float]) -> Fixing:
+        """The slice of the unit cube where coordinates of the domain have values."""
+        given = Fixing.of(fixed, self.domain.dim)
+        lower, upper = self.domain.lower, self.domain.upper
+        low, high = lower[given.numbers], upper[given.numbers]
+        values = (given.values - low) / np.where(high > low, high - low, 1.0)
+        arms = self._slices.arms
+        if arms is not None:
+            columns = arms[:, given.numbers]
+            away = np.abs(columns - values).max(axis=1, initial=0.0)
+            nearest = int(np.argmin(away))
+            if away[nearest] > TOLERANCE:
+                raise InvalidInput(
+                    f"fixed={dict(fixed)!r}: no point of the domain has these values. Fix values "
+                    "that points have"
+                )
+            return Fixing(given.numbers, columns[nearest].copy())
+        if not ((values >= 0.0) & (values <= 1.0)).all():
+            raise InvalidInput(
+                f"fixed={dict(fixed)!r}: outside the domain, which goes from {lower} to {upper}"
+            )
+        return Fixing(given.numbers, values)
 
     def _awaited(self) -> dict[int, int]:
         """The number of times each site is pending, or was recently cancelled."""
@@ -408,6 +467,37 @@ class CalibratedUCB(Policy):
         if self.outcomes is None:
             return bound
         return self.outcomes.certificate(bound, self._best(), proven=False)
+
+    def recommend_fixed(self, fixed: Mapping[int, float]) -> Recommendation:
+        """The best point with some coordinates fixed, by its mean less one standard deviation.
+
+        It need not have been evaluated, nor any other with these coordinates.
+        """
+        where = self._unit_slice(fixed)
+        if not self._regions.home:
+            unit = self._slices.first(np.random.default_rng(self.seed), where, self._start[0])
+            return Recommendation(self._x_fixed(unit, fixed), 0.0, -math.inf, math.inf)
+        answer = self._slices.recommend(where, self._answering())
+        return answer._replace(x=self._x_fixed(answer.x, fixed))
+
+    def certificate_fixed(self, fixed: Mapping[int, float]) -> float:
+        """What f can be above f at `recommend_fixed`, with the same coordinates fixed."""
+        where = self._unit_slice(fixed)
+        if self._told < CERTIFIED_FROM * (self.domain.dim + 1):
+            return math.inf
+        settings = self._answering()
+        answer = self._slices.recommend(where, settings)
+        ceiling = max(answer.upper, self._slices.ceiling(where, settings))
+        return ceiling - answer.lower + self._answers.shortfall(self.recommend(), self._told)
+
+    def _x_fixed(self, unit: FloatArray, fixed: Mapping[int, float]) -> FloatArray:
+        """A point (d,) of the unit cube in the domain's units, with the values as given."""
+        if not isinstance(self._sites, BoxSites):
+            return self._sites.x(self._search.site_at(unit))
+        x = self._sites.to_user(unit[None, :])[0]
+        for number, value in fixed.items():
+            x[number] = value
+        return np.asarray(x)
 
     def predict(self, X: npt.ArrayLike) -> Prediction:
         """Posterior and bounds at points (n, d) of the domain, under the most likely settings."""
