@@ -47,27 +47,34 @@ class Sites:
         """All points in the user's units, (n, d), not to be written to."""
         return self._points[: len(self)]
 
-    def add(self, site: int, value: float, weight: float = 1.0) -> int:
-        """Add one value at a site; return how many it has now."""
+    def add(self, site: int, value: float, weight: float = 1.0, count: int = 1) -> int:
+        """Add a value at a site, or `count` of this mean; return how many it has now."""
         if weight != 1.0 or self._weight is not None:
-            self._own_weight()[site] += weight
+            self._own_weight()[site] += weight * count
             value *= weight
-        count = self.count[site] + 1
-        self.count[site] = count
-        self.total[site] += value
-        return int(count)
+        number = self.count[site] + count
+        self.count[site] = number
+        self.total[site] += value * count
+        return int(number)
 
     def add_many(
-        self, sites: IntArray, values: FloatArray, weights: FloatArray | None = None
+        self,
+        sites: IntArray,
+        values: FloatArray,
+        weights: FloatArray | None = None,
+        counts: IntArray | int = 1,
     ) -> None:
-        """Add values (n,) at sites (n,), of weight 1 unless others are given."""
+        """Add values (n,) at sites (n,), of weight 1 unless others are given.
+
+        With `counts`, each is the mean of that number of values.
+        """
         if weights is not None:
-            np.add.at(self._own_weight(), sites, weights)
+            np.add.at(self._own_weight(), sites, weights * counts)
             values = weights * values
         elif self._weight is not None:
-            np.add.at(self._weight, sites, 1.0)
-        np.add.at(self.count, sites, 1)
-        np.add.at(self.total, sites, values)
+            np.add.at(self._weight, sites, counts)
+        np.add.at(self.count, sites, counts)
+        np.add.at(self.total, sites, values * counts)
 
     def weight_of(self, sites: IntArray | slice) -> FloatArray:
         """The weight of the values at sites (n,), a new array."""
