@@ -225,6 +225,9 @@ class Policy(ABC):
         """
         raise NotImplementedError
 
+    def _check_repeated(self, counted: Counted) -> None:  # noqa: B027
+        """Refuse aggregates that lack something the policy needs."""
+
     def _record_many_repeated(self, sites: IntArray, means: FloatArray, counted: Counted) -> None:
         """Record aggregates (n,), some of which may be single values."""
         rows = zip(sites.tolist(), means.tolist(), *map(np.ndarray.tolist, counted), strict=True)
@@ -338,6 +341,7 @@ class Policy(ABC):
                 f"tell(x, y, std={std!r:.60}): {type(self).__name__} does not use the noise of "
                 "single values. Leave std out where count is 1 (NaN in an array)."
             )
+        self._check_repeated(counted)
         if not single:
             sites = self._locate(self.domain.check(point))
             for i, row in enumerate(point if self._pending else ()):
