@@ -27,7 +27,7 @@ from .repeats import Counted, as_counted
 
 #: The version of saved states, raised by one when the state of several policies changes, by `state`
 #: or by pickle; other versions are refused. A single policy has its own `state_version`.
-STATE_VERSION = 9
+STATE_VERSION = 10
 #: Larger values could overflow when they are squared or summed.
 LARGEST_VALUE = 1e150
 #: Methods and properties of policies that threads call one at a time.
@@ -137,7 +137,8 @@ class Policy(ABC):
         The point may be any point of the domain, from `ask` or not; the exact array that `ask`
         returned ends that pending point. `std` is the standard deviation of the value's noise, if
         known: one number, or one per value; 0 means exact. Nothing changes if the call raises an
-        error.
+        error. Report all values that were observed, not only the good ones: bounds do not hold for
+        values that were selected by their own size.
 
         With a `count` above 1, y is the mean of `count` values at x, and `std` their sample
         deviation (ddof = 1), if known: evidence of the noise, where 0 only means that they agreed.

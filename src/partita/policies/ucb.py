@@ -50,11 +50,16 @@ class UCBPolicy(Policy):
     def certificate(self) -> float:
         """A bound on f(x*) − f(recommended x), at all times, with probability ≥ 1 − delta.
 
-        This holds if `guarantee` is "proven"; else it is as reliable as the bounds. It is infinite,
-        with a `TheoryWarning`, if the bounds contradict each other.
+        This holds if `guarantee` is "proven"; else it is as reliable as the bounds. It depends on
+        the data alone, and may rise a little when a cell splits: an earlier one still holds for the
+        point that was recommended then. It is infinite, with a `TheoryWarning` that says what is
+        wrong, if the data contradict the norm bound or the noise.
         """
         t = self._told + 1
-        gap = self._engine.ceiling(t) - self._engine.recommend(t).lower
+        ceiling = self._engine.ceiling(t)
+        if ceiling == math.inf:
+            return ceiling
+        gap = ceiling - self._engine.recommend(t).lower
         if gap < 0:
             warn_contradiction()
             return math.inf
@@ -116,8 +121,9 @@ class UCBPolicy(Policy):
     def _record_repeated(
         self, site: int, mean: float, count: int, std: float | None, asked: bool
     ) -> None:
-        # The noise is given by the assumptions: a sample's deviation says nothing more.
-        self._engine.observe_repeated(site, mean, count, asked, self._step())
+        # The noise is stated: how values differ only shows whether what was stated may be true.
+        within = 0.0 if std is None else (count - 1) * std**2
+        self._engine.observe_repeated(site, mean, count, within, asked, self._step())
 
     def _record_many_repeated(self, sites: IntArray, means: FloatArray, counted: Counted) -> None:
         single = (counted.counts == 1) & ~np.isnan(counted.stds)
@@ -125,6 +131,8 @@ class UCBPolicy(Policy):
         if single.any():
             weights = np.ones(len(means))
             weights[single] = self._weights(counted.stds[single])
+        within = (counted.counts - 1) * np.nan_to_num(counted.stds) ** 2
+        self._engine.partition.sites.scatter += float(within.sum())
         args = self._pending_plays(), self._step(), weights, counted.counts
         self._engine.observe_many(sites, means, *args)
 
