@@ -17,6 +17,13 @@ from typing import TYPE_CHECKING, Any
 from partita._text import bounded, duration, printable_lines
 from partita.errors import EvaluationFailed, InvalidInput
 
+from .named import (
+    add_constraint_option,
+    constraint_rows,
+    constraints_json,
+    infeasible_text,
+    read_constraints,
+)
 from .params import names_of, read_params, read_point
 from .program import Program, Template, argument, read_template
 from .shared import (
@@ -60,8 +67,9 @@ KIND=a,b/NAME:... if it is a or b. In the program's arguments, {NAME} is replace
 write {{ and }} for braces. The argument of a parameter that does not exist is left out, and with
 {x} alone the option before it: `--x {x}` and `--x={x}` are the same. The program is run without a
 shell. The last number it prints on stdout is its value; with --std, the last two are the value and
-its standard deviation. A non-zero exit code, no number or a timeout is a failed evaluation, which
-is counted and otherwise ignored.
+its standard deviation. With --constraint it prints name=value lines, and the one name without a
+constraint is optimised. A non-zero exit code, no number or a timeout is a failed evaluation, which
+is counted; where evaluations fail is learned.
 
 example: partita minimize --param lr:1e-4:1e-1:log --param depth:1:12:int --evals 500 \\
            -- ./train.sh --rate={lr} {depth}
@@ -116,6 +124,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the program prints its value, then its standard deviation",
     )
+    add_constraint_option(parser)
     add(
         "--timeout",
         type=float,
@@ -159,11 +168,13 @@ def _optimise(options: argparse.Namespace) -> int:
 
     spec, template = _read(options)
     plot = read_plot(options.plot)
+    read_constraints(options)
     if options.std:
         _check_takes_std(options, spec)
     try:
         with _handling(("SIGTERM", "SIGHUP"), as_ctrl_c, only_default=True), _failures_untold():
-            program = Program(template, options.timeout, std=options.std)
+            named = bool(options.constraint)
+            program = Program(template, options.timeout, std=options.std, named=named)
             result = _result(options, spec, program)
     except EvaluationFailed as error:
         why = "no evaluation finished in time."
@@ -209,6 +220,7 @@ def _result(options: argparse.Namespace, spec: Mapping[str, Any], program: Progr
             x0=[read_point(text, spec) for text in options.x0] or None,
             seed=read_seed(options.seed),
             **read_model(options),
+            constraints=read_constraints(options),
             executor=pool,
             in_flight=options.jobs,
             progress=False if options.quiet else None,
@@ -295,11 +307,12 @@ def _as_text(result: Result, options: argparse.Namespace, template: Template) ->
     failed = f", {result.nfail:,} failed" if result.nfail else ""
     # Why the run ended, if not because all evaluations were made.
     why = f" {result.message.partition('. ')[0].rstrip('.')}."
-    width = max(*map(len, result.params), len("certificate"))
+    width = max(*map(len, (*result.params, *result.constraints)), len("certificate"))
     rows = [
         *((name, _short(value)) for name, value in result.params.items()),
         ("", ""),
         ("value", bounded(result.fun, result.lower, result.upper)),
+        *constraint_rows(result.constraints),
         ("certificate", _certificate(result.certificate, options.direction)),
         ("bounds", MEANING.get(result.guarantee, result.guarantee)),
     ]
@@ -311,6 +324,7 @@ def _as_text(result: Result, options: argparse.Namespace, template: Template) ->
         "",
         *(f"  {name:<{width}}  {text}".rstrip() for name, text in rows),
     ]
+    lines += [text for line in infeasible_text(result.message) for text in ("", line)]
     if result.errors:
         lines += ["", f"first failure: {_failure(result.errors[0])}"]
     lines += ["", "to run it there:", f"  {shlex.join(template.fill(result.params))}", ""]
@@ -343,6 +357,7 @@ def _as_json(result: Result, options: argparse.Namespace, template: Template) ->
         upper=result.upper,
         certificate=result.certificate,
         guarantee=result.guarantee,
+        constraints=constraints_json(result.constraints),
         evaluations=result.nfev,
         failed=result.nfail,
         seconds=result.seconds,
@@ -356,7 +371,7 @@ def _as_json(result: Result, options: argparse.Namespace, template: Template) ->
 
 def _nothing_as_json(why: str, error: EvaluationFailed, options: argparse.Namespace) -> str:
     """The JSON object for a run without any value, with the reason."""
-    unknown = ("params", "value", "lower", "upper", "certificate", "guarantee")
+    unknown = ("params", "value", "lower", "upper", "certificate", "guarantee", "constraints")
     return _json(
         options,
         **dict.fromkeys(unknown),

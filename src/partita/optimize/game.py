@@ -6,7 +6,8 @@ Policies maximise. The sign is changed here for minimisation; `Optimizer` conver
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -39,9 +40,11 @@ class Game:
         What they reported on their way.
     """
 
-    def __init__(self, policy: Policy, dim: int, direction: str) -> None:
+    def __init__(
+        self, policy: Policy, dim: int, direction: str, quantities: Sequence[str] = ()
+    ) -> None:
         self.policy = policy
-        self.ledger = Ledger(dim)
+        self.ledger = Ledger(dim, quantities)
         self.curves = Curves()
         self._rule: tuple[int, Rule | None] = (0, None)
         self._sign = -1.0 if direction == "minimize" else 1.0
@@ -60,11 +63,15 @@ class Game:
         number: int,
         value: float,
         std: float | None = None,
+        measured: Sequence[float] | None = None,
         reports: Mapping[int, float] | None = None,
     ) -> None:
-        """Report the value of a trial. It may have been cancelled: policies accept any point."""
-        self._learn(self.ledger.unit(number), value, std)
-        self.ledger.settle(number, FINISHED, value, std)
+        """Report the value of a trial. It may have been cancelled: policies accept any point.
+
+        `measured` are the values of the constrained quantities.
+        """
+        self._learn(self.ledger.unit(number), value, std, measured)
+        self.ledger.settle(number, FINISHED, value, std, measured)
         self.curves.add(number, reports or {})
 
     def prune(
@@ -108,10 +115,23 @@ class Game:
             self.policy.cancel(self.ledger.unit(number))
         self.ledger.settle(number, FAILED)
 
-    def add(self, unit: FloatArray, value: float, std: float | None = None) -> int:
+    def fail(self, number: int) -> None:
+        """Cancel a pending trial whose evaluation failed, which says something of its place."""
+        with suppress(NotPending):  # as above
+            optional.fail(self.policy, self.ledger.unit(number))
+        self.ledger.settle(number, FAILED)
+        self.ledger.failures.add(number)
+
+    def add(
+        self,
+        unit: FloatArray,
+        value: float,
+        std: float | None = None,
+        measured: Sequence[float] | None = None,
+    ) -> int:
         """Record a value known from elsewhere as a new trial."""
-        self._learn(unit, value, std)
-        return self.ledger.append(unit, FINISHED, value, std)
+        self._learn(unit, value, std, measured)
+        return self.ledger.append(unit, FINISHED, value, std, measured)
 
     def add_many(self, batch: Batch) -> range:
         """Take in many values known from elsewhere, and return the numbers of their trials."""
@@ -132,8 +152,16 @@ class Game:
                 "of single values. Leave std out, or use CalibratedUCB, the default policy"
             )
 
-    def _learn(self, unit: FloatArray, value: float, std: float | None) -> None:
+    def _learn(
+        self,
+        unit: FloatArray,
+        value: float,
+        std: float | None,
+        measured: Sequence[float] | None = None,
+    ) -> None:
         """Report a value to the policy; a user's own policy may lack the argument std."""
+        if measured:
+            optional.measure(self.policy, unit, measured)
         if std is None:
             self.policy.tell(unit, self._sign * value)
         else:
@@ -150,8 +178,15 @@ class Game:
         game = copy.copy(self)
         game.policy = policy
         game.ledger.recount()
-        for told in game.ledger.told():
-            game._learn_many(*told)
+        for units, values, stds, measured in game.ledger.told():
+            for unit, row in zip(units, measured.tolist(), strict=True):
+                if row and not math.isnan(row[0]):  # of a pruned trial none is known
+                    optional.measure(policy, unit, row)
+            game._learn_many(units, values, stds)
+        for number in sorted(game.ledger.failures):
+            optional.expect(policy, game.ledger.unit(number))
+            with suppress(NotPending):
+                optional.fail(policy, game.ledger.unit(number))
         for unit in game.ledger.pending():
             optional.expect(policy, unit)
         return game

@@ -27,6 +27,7 @@ from partita.policies.base import Policy
 from partita.space import Space, as_space
 
 from .bulk import is_many, read_batch
+from .constraints import Constraints, Known
 from .early import Progress, Rule
 from .game import Game
 from .logs import log_added, log_begun, log_cancelled, log_pruned, log_told
@@ -69,6 +70,9 @@ class Optimizer:
     feasible : function, optional
         Takes the same arguments as the function to optimise, and returns True where that may be
         evaluated.
+    constraints : list of str, optional
+        Bounds on other quantities that an evaluation shows, such as `["cost <= 10"]`. Values are
+        then told as dicts, such as `{"loss": 0.3, "cost": 9.1}`.
     """
 
     def __init__(
@@ -84,6 +88,7 @@ class Optimizer:
         delta: float = 0.1,
         policy: str | Callable[..., Any] | None = None,
         feasible: Callable[..., Any] | None = None,
+        constraints: Sequence[str] | None = None,
     ) -> None:
         self.direction = check_choice("direction", direction, ("minimize", "maximize"))
         if n_evals is not None:
@@ -100,11 +105,18 @@ class Optimizer:
             n_evals,
             self.seed,
         )
+        self.constraints = Constraints(constraints, self.space)
         #: The policy and its trials at points of the unit cube. A study uses it directly.
-        self.game = Game(make_policy(*self._recipe), self.space.dim, self.direction)
+        self.game = Game(self._new_policy(), self.space.dim, self.direction, self.constraints.names)
         self._turn = _lock_of(self.game.policy)
         #: The method that is changing the policy, or was when it was interrupted.
         self._changed_by: str | None = None
+
+    def _new_policy(self) -> Policy:
+        assert self._recipe is not None
+        policy = make_policy(*self._recipe)
+        self.constraints.constrain(policy)
+        return policy
 
     # -- asking and telling --------------------------------------------------------------------
 
@@ -143,17 +155,18 @@ class Optimizer:
     def tell(self, trial: Trial | int, value: Any, std: float | None = None) -> None:
         """Report the value of a trial. `trial` is the trial itself, or its number.
 
-        `std` is the standard deviation of this value's noise, if it is known; 0 means exact.
-        Nothing changes if the call raises an error. The trial's reports are kept.
+        `std` is the standard deviation of this value's noise, if it is known; 0 means exact. With
+        constraints the value is a dict, such as `{"loss": 0.3, "cost": 9.1}`. Nothing changes if
+        the call raises an error. The trial's reports are kept.
 
         Tell every value. The bounds hold for values that were not selected by how they turned out:
         evaluating a point until it looks good, and telling only that value, makes them wrong.
         """
         with self._turn:
             number = self.number_of(trial, "tell")
-            told, noise = as_value(value), self.std_of(std, "tell")
-            self._play("tell", number, told, noise, reports_of(trial))
-        log_told(number, told, noise)
+            seen = self.observation(value, std, "tell")
+            self._play("tell", number, *seen, reports_of(trial))
+        log_told(number, seen.value, seen.std)
 
     def prune(self, trial: Trial | int) -> bool:
         """End a trial early because it can hardly become the best: see `Trial.should_prune`.
@@ -170,13 +183,23 @@ class Optimizer:
         return expected is not None
 
     def cancel(self, trial: Trial | int) -> None:
-        """Cancel a trial whose evaluation failed or was abandoned. It counts as failed.
+        """Cancel a trial whose evaluation was abandoned. It counts as failed.
 
         The policy learns nothing from it, and may ask for the same parameters again.
         """
         with self._turn:
             number = self.number_of(trial, "cancel")
             self._play("cancel", number)
+        log_cancelled(number)
+
+    def fail(self, trial: Trial | int) -> None:
+        """Cancel a trial whose evaluation failed, so that it is learned where that happens.
+
+        Failures that come by chance, anywhere, hardly change the choice.
+        """
+        with self._turn:
+            number = self.number_of(trial, "fail")
+            self._play("fail", number)
         log_cancelled(number)
 
     def add(self, params: Any, value: Any, std: Any = None) -> Any:
@@ -214,10 +237,11 @@ class Optimizer:
         """
         with self._turn:
             if is_many(params, value, self.space):
+                self.constraints.refuse_many()
                 return self._add_many(params, value, std)
-            told, noise = as_value(value), self.std_of(std, "add")
-            number: int = self._play("add", self.point_of(params, "add"), told, noise)
-        log_added(number, params, told, noise)
+            seen = self.observation(value, std, "add")
+            number: int = self._play("add", self.point_of(params, "add"), *seen)
+        log_added(number, params, seen.value, seen.std)
         return number
 
     def _add_many(self, params: Any, values: Any, stds: Any) -> list[int]:
@@ -263,7 +287,7 @@ class Optimizer:
                 "be rebuilt, because the function that makes it was lost when the optimizer was "
                 "pickled. Make a new Optimizer, and add() the values of `trials`"
             )
-        policy = make_policy(*self._recipe)
+        policy = self._new_policy()
         if isinstance(policy, Policy):
             policy._turn = self._turn  # others wait for this one
         self.game = self.game.anew(policy)
@@ -309,6 +333,13 @@ class Optimizer:
                 "widen the constraint"
             )
         return unit
+
+    def observation(self, value: Any, std: Any, verb: str) -> Observation:
+        """What is told, checked; with constraints, by name. `verb` is for the error."""
+        if self.constraints.names:
+            seen = self.constraints.observation(value, std)
+            return seen._replace(std=self.std_of(seen.std, verb))
+        return Observation(as_value(value), self.std_of(std, verb))
 
     def std_of(self, std: Any, verb: str) -> float | None:
         """The noise of a value, checked; `verb` is for the error message."""
@@ -367,6 +398,12 @@ class Optimizer:
             unit, *bounds = self._play("recommend")
         params = self.space.decode(unit)
         return Suggestion(params, by_place(params), *bounds)
+
+    def constraints_at(self, params: Any) -> dict[str, Known]:
+        """What is known of each constrained quantity at some parameters, by its name."""
+        unit = self.space.encode(params)
+        with self._turn:
+            return self.constraints.known_at(self.policy, unit)
 
     def certificate(self) -> float:
         """A bound on how much better any other parameters can be than the recommended ones.

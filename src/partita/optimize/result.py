@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 
-from partita._text import duration, number, value_text
+from partita._text import bounded, duration, number, value_text
 from partita._types import FloatArray
 
 from .spans import Spans, Stopwatch
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from partita.space import Space
 
+    from .constraints import Known
     from .importance import Importance
     from .player import Player
     from .trial import Suggestion
@@ -157,6 +158,9 @@ class Result(OptimizeResult):
         No other point is better by more than this.
     guarantee
         The kind of guarantee of the bounds: "proven", "calibrated", …
+    constraints
+        By the name of each constrained quantity, what is known of it at the answer: `mean`,
+        `lower`, `upper`, and the `probability` that its constraint holds.
     success, status, message
         Why the run ended. Status: 0 all evaluations made, 1 time up, 2 within the tolerance,
         3 ended by the callback, 4 interrupted, 5 too many failures, 6 the executor failed.
@@ -183,6 +187,7 @@ class Result(OptimizeResult):
     upper: float
     certificate: float
     guarantee: str
+    constraints: dict[str, Known]
     success: bool
     status: int
     message: str
@@ -245,6 +250,7 @@ class Result(OptimizeResult):
             ("upper", number(self.upper)),
             ("certificate", f"{number(self.certificate)} ({says})"),
             ("guarantee", str(self.guarantee)),
+            *_constraint_rows(self.get("constraints", {})),
             ("nfev", f"{self.nfev:,}{failed}"),
             ("seconds", duration(self.seconds)),
             ("seed", str(self.get("seed", "not known"))),
@@ -261,6 +267,16 @@ class Result(OptimizeResult):
 
     def __dir__(self) -> list[str]:
         return sorted({*self.keys(), "importance", "plot"})
+
+
+def _constraint_rows(known: Mapping[str, Known]) -> list[tuple[str, str]]:
+    """What is known of each constrained quantity at the answer, a line each."""
+    lines = [
+        f"{each.constraint}: {bounded(each.mean, each.lower, each.upper)}, "
+        f"probability {each.probability:.3g}"
+        for each in known.values()
+    ]
+    return [("constraints" if i == 0 else "", line) for i, line in enumerate(lines)]
 
 
 def _params_rows(params: Any) -> list[tuple[str, str]]:

@@ -32,7 +32,10 @@ STATE_VERSION = 10
 LARGEST_VALUE = 1e150
 #: Methods and properties of policies that threads call one at a time.
 IN_TURN = frozenset(
-    ("ask", "expect", "tell", "cancel", "recommend", "certificate", "predict", "cover", "settings")
+    (
+        *("ask", "expect", "tell", "cancel", "fail", "measure", "constrain", "limits_at"),
+        *("recommend", "certificate", "predict", "cover", "settings"),
+    )
 )
 
 

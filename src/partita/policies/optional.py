@@ -6,6 +6,7 @@ All other methods are called through these functions, which have a common fallba
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from partita._state import State
@@ -26,6 +27,21 @@ def expect(policy: Any, x: FloatArray) -> None:
     hear = getattr(policy, "expect", None)
     if hear is not None:
         hear(x)
+
+
+def learns_failures(policy: Any) -> bool:
+    """Whether the policy learns where evaluations fail."""
+    return hasattr(policy, "fail")
+
+
+def fail(policy: Any, x: FloatArray) -> None:
+    """Give up a pending point (d,) whose evaluation failed; the policy learns of that if it can."""
+    getattr(policy, "fail", policy.cancel)(x)
+
+
+def measure(policy: Any, x: FloatArray, values: Sequence[float]) -> None:
+    """Report constrained quantities at a point (d,), before its value is told."""
+    policy.measure(x, values)
 
 
 def has_certificate(policy: Any) -> bool:

@@ -38,11 +38,13 @@ class Kind(StrEnum):
 BEGINNINGS = (Kind.ASK, Kind.EXPECT, Kind.ADD)
 ENDINGS = (Kind.TELL, Kind.ADD, Kind.PRUNE, Kind.CANCEL, Kind.EXPIRE)
 #: What the data of an event may have: what the trial reported, the value that was expected of it
-#: and the noise of that, and the number of adds from this one on that were made together.
+#: and the noise of that, the number of adds from this one on that were made together, values of
+#: constrained quantities by name, and whether the evaluation failed.
 FIELDS = {
-    Kind.TELL: ("reports",),
+    Kind.TELL: ("reports", "values"),
     Kind.PRUNE: ("reports", "expected"),
-    Kind.ADD: ("batch",),
+    Kind.ADD: ("batch", "values"),
+    Kind.CANCEL: ("failed",),
 }
 
 

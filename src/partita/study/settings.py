@@ -28,6 +28,7 @@ from partita.model import noise as noises
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import sub_gaussian_constant
+from partita.optimize.constraints import Constraints
 from partita.optimize.making import check_maker
 from partita.optimize.optimizer import Optimizer
 from partita.policies.construct import name_of
@@ -56,6 +57,8 @@ class Settings:
         None for the default one, or a name of the registry, optionally with settings in brackets.
     own_policy
         The name of a user's own policy, which is not stored itself.
+    constraints
+        Bounds on quantities that an evaluation shows, such as "cost <= 10".
     """
 
     space: str
@@ -70,6 +73,7 @@ class Settings:
     own_policy: str | None = None
     constrained: bool = False
     expire_after: float | None = None
+    constraints: list[str] | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Settings:
@@ -99,6 +103,7 @@ class Settings:
             seed=self.seed,
             n_evals=self.n_evals,
             policy=policy if self.own_policy is not None else self.policy,
+            constraints=self.constraints,
             **self.assumptions.keywords(),
         )
 
@@ -142,7 +147,10 @@ class Settings:
 
     def to_meta(self) -> dict[str, str]:
         """The settings as rows of the table `meta`, with a checksum."""
-        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
+        fields = dataclasses.asdict(self)
+        if self.constraints is None:  # an older Partita can open a study without any
+            del fields["constraints"]
+        text = json.dumps(fields, sort_keys=True)
         return {"settings": text, "checksum": _digest(text), "written_by": __version__}
 
     @classmethod
@@ -264,6 +272,7 @@ _AS_JSON: dict[str, Callable[[Any], Any]] = {
     "policy": _policy_text,
     "feasible": _feasible,
     "expire_after": lambda value: as_positive("expire_after", value),
+    "constraints": lambda value: list(Constraints(value).texts) or None,
 }
 
 
@@ -278,6 +287,12 @@ def _check_words(words: object) -> None:
         raise ValueError(f"{words!r:.100} is not a name")
 
 
+def _check_constraints(texts: object) -> None:
+    if not isinstance(texts, list):
+        raise ValueError(f"{texts!r:.100} is not a list of constraints")
+    Constraints(texts)
+
+
 _STORED: dict[str, Callable[[Any], object]] = {
     **{
         name: _AS_JSON[name]
@@ -289,4 +304,5 @@ _STORED: dict[str, Callable[[Any], object]] = {
     "policy": _check_ours,
     "own_policy": _check_words,
     "constrained": lambda value: check_flag("constrained", value),
+    "constraints": _check_constraints,
 }

@@ -132,7 +132,7 @@ class State:
     ) -> Event:
         """End a trial, pending or expired, with a value."""
         self.game.tell(number, *seen, reports)
-        data = as_data({"reports": early.as_json(reports)})
+        data = self._data(seen, reports)
         event = Event(self.seq + 1, Kind.TELL, number, time, seen.value, std=seen.std, data=data)
         return self._done(event)
 
@@ -140,14 +140,26 @@ class State:
         """End a trial, pending or expired, early."""
         expected = self.game.expected(reports)
         self.game.prune(number, expected, reports)
-        told = None if expected is None else list(expected)
+        told = None if expected is None else list(expected[:2])
         data = as_data({"reports": early.as_json(reports), "expected": told})
         return self._done(Event(self.seq + 1, Kind.PRUNE, number, time, data=data))
 
-    def cancel(self, number: int, time: float) -> Event:
-        """Cancel a pending trial."""
-        self.game.cancel(number)
-        return self._done(Event(self.seq + 1, Kind.CANCEL, number, time))
+    def cancel(self, number: int, time: float, failed: bool = False) -> Event:
+        """Cancel a pending trial, whose evaluation `failed` or was abandoned."""
+        self._give_up(number, failed)
+        data = as_data({"failed": True if failed else None})
+        return self._done(Event(self.seq + 1, Kind.CANCEL, number, time, data=data))
+
+    def _give_up(self, number: int, failed: bool) -> None:
+        if failed:
+            self.game.fail(number)
+        else:
+            self.game.cancel(number)
+
+    def _data(self, seen: Observation | None, reports: Mapping[int, float]) -> str | None:
+        """What an event holds of an observation besides value and noise."""
+        values = None if seen is None else self.optimizer.constraints.named(seen.values)
+        return as_data({"reports": early.as_json(reports), "values": values})
 
     def expire(self, number: int, time: float) -> Event:
         """Cancel a trial that has been pending for too long."""
@@ -168,8 +180,9 @@ class State:
     ) -> Begun:
         trial, point = self.optimizer.trial(number), _as_bytes(self.game.ledger.unit(number))
         params = params_json(trial.params)
-        value, std = (None, None) if seen is None else seen
-        event = Event(self.seq + 1, kind, number, time, value, params, point, owner, std)
+        value, std = (None, None) if seen is None else seen[:2]
+        data = self._data(seen, {})
+        event = Event(self.seq + 1, kind, number, time, value, params, point, owner, std, data)
         return Begun(trial, self._done(event))
 
     def _done(self, event: Event) -> Event:
@@ -233,7 +246,7 @@ class State:
         else:
             self.optimizer.number_of(number, kind)
             if kind != Kind.ADOPT:
-                self.game.cancel(number)
+                self._give_up(number, data.get("failed") is True)
         self._done(event)
 
     def _gather(self, event: Event, left: Any, following: int) -> None:
@@ -253,7 +266,8 @@ class State:
         """Take in the adds that have been gathered: all of them, unless the log was cut."""
         if self._batch:
             units, seen = zip(*self._batch, strict=True)
-            values, stds = (np.array(column, dtype=float) for column in zip(*seen, strict=True))
+            values = np.array([each.value for each in seen])
+            stds = np.array([each.std for each in seen], dtype=float)
             self.game.add_many(Batch(np.array(units), values, stds))
             self._look()
         self._batch, self._left = [], 0
@@ -297,7 +311,7 @@ class State:
 
     def _seen(self, event: Event) -> Observation:
         """The value and the noise of an event; the given policy must be able to use the noise."""
-        seen = Observation(as_value(event.value), as_std(event.std))
+        seen = Observation(as_value(event.value), as_std(event.std), self._values(event))
         if seen.std is not None and not self.game.takes_std:
             raise StudyError(
                 f"the value of trial {event.trial} was reported with std={seen.std!r}, but "
@@ -306,6 +320,16 @@ class State:
                 "it from a backup"
             )
         return seen
+
+    def _values(self, event: Event) -> tuple[float, ...] | None:
+        """The values of the constrained quantities that an event has, if there are such."""
+        if event.kind == Kind.PRUNE:  # it ended before there were any
+            return None
+        values = data_of(event, FIELDS[Kind(event.kind)]).get("values")
+        constraints = self.optimizer.constraints
+        if values is None and not constraints.names:
+            return None
+        return constraints.stored(values)
 
     def _check_allowed(self, number: int, unit: FloatArray) -> None:
         """Refuse a point of the log that the constraint given now does not allow."""

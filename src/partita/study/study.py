@@ -17,12 +17,13 @@ from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
 from partita.optimize.bulk import is_many, read_batch
+from partita.optimize.constraints import Constraints, Known
 from partita.optimize.logs import log_added, log_begun, log_cancelled, log_pruned, log_told
 from partita.optimize.optimizer import Optimizer, reports_of
 from partita.optimize.result import Checkpoint
 from partita.optimize.trial import Suggestion, Trial
 from partita.optimize.trials import Trials
-from partita.optimize.values import Observation, as_value
+from partita.optimize.values import Observation
 from partita.policies.base import Policy
 from partita.space import Space
 
@@ -72,6 +73,7 @@ class Study:
         delta: float | None = None,
         policy: str | Callable[..., Any] | None = None,
         feasible: Callable[..., Any] | None = None,
+        constraints: Sequence[str] | None = None,
         expire_after: float | None = None,
         durability: Literal["process", "power"] = "process",
         timeout: float = 30.0,
@@ -83,7 +85,8 @@ class Study:
         ----------
         path
             The file, such as "tune.db".
-        space, direction, seed, n_evals, norm_bound, noise, kernel, delta, policy, feasible
+        space, direction, seed, n_evals, norm_bound, noise, kernel, delta, policy, feasible,
+        constraints
             As for `Optimizer`, with the same defaults when a study is created. When it is reopened,
             arguments that are left out keep their stored values. Those given must equal the stored
             ones, or an error lists the differences; only `n_evals` may change. `feasible`, or a
@@ -115,6 +118,7 @@ class Study:
             **Assumptions(kernel, norm_bound, noise, delta).keywords(),
             "policy": policy,
             "feasible": feasible,
+            "constraints": constraints,
             "expire_after": expire_after,
         }
         store = Store(as_path(path), durability, seconds)
@@ -182,20 +186,21 @@ class Study:
     def tell(self, trial: Trial | int, value: Any, std: float | None = None) -> None:
         """Report the value of a trial, pending or expired: the trial itself, or its number.
 
-        `std` is the standard deviation of this value's noise, if it is known; 0 means exact. Tell
-        every value: bounds are wrong for values that were selected by how they turned out.
+        `std` is the standard deviation of this value's noise, if it is known; 0 means exact. With
+        constraints the value is a dict, such as `{"loss": 0.3, "cost": 9.1}`. Tell every value:
+        bounds are wrong for values that were selected by how they turned out.
         """
 
         def told(change: Change) -> tuple[int, Observation]:
             state = change.state
             number = state.optimizer.number_of(trial, "tell", also=state.expired)
-            seen = Observation(as_value(value), state.optimizer.std_of(std, "tell"))
+            seen = state.optimizer.observation(value, std, "tell")
             change.begin()
             change.log(state.tell(number, seen, time.time(), reports_of(trial)))
             return number, seen
 
         number, seen = self._changed(told)
-        log_told(number, *seen)
+        log_told(number, seen.value, seen.std)
 
     def prune(self, trial: Trial | int) -> bool:
         """End a trial early, whose evaluation can hardly become the best: see `Optimizer`."""
@@ -212,14 +217,20 @@ class Study:
         return self._changed(pruned)
 
     def cancel(self, trial: Trial | int) -> None:
-        """Cancel a trial whose evaluation failed or was abandoned. An expired one stays expired."""
+        """Cancel a trial whose evaluation was abandoned. An expired one stays expired."""
+        self._give_up(trial, "cancel")
 
+    def fail(self, trial: Trial | int) -> None:
+        """Cancel a trial whose evaluation failed, so that it is learned where that happens."""
+        self._give_up(trial, "fail")
+
+    def _give_up(self, trial: Trial | int, verb: str) -> None:
         def cancelled(change: Change) -> int:
             state = change.state
-            number = state.optimizer.number_of(trial, "cancel", also=state.expired)
+            number = state.optimizer.number_of(trial, verb, also=state.expired)
             if number not in state.expired:
                 change.begin()
-                change.log(state.cancel(number, time.time()))
+                change.log(state.cancel(number, time.time(), failed=verb == "fail"))
             return number
 
         log_cancelled(self._changed(cancelled))
@@ -234,6 +245,7 @@ class Study:
         def added(change: Change) -> tuple[Any, Observation | None]:
             optimizer = change.state.optimizer
             if is_many(params, value, optimizer.space):
+                optimizer.constraints.refuse_many()
                 batch = read_batch(
                     params, value, std, optimizer.space, optimizer.point_of, optimizer.std_of
                 )
@@ -241,7 +253,7 @@ class Study:
                 events = change.state.add_many(batch, time.time())
                 change.log_all(events)
                 return [event.trial for event in events], None
-            seen = Observation(as_value(value), optimizer.std_of(std, "add"))
+            seen = optimizer.observation(value, std, "add")
             unit = optimizer.point_of(params, "add")
             change.begin()
             begun = change.state.add(unit, seen, time.time())
@@ -250,7 +262,7 @@ class Study:
 
         numbers, seen = self._changed(added)
         if seen is not None:
-            log_added(numbers, params, *seen)
+            log_added(numbers, params, seen.value, seen.std)
         return numbers
 
     def _changed(self, work: Callable[[Change], T]) -> T:
@@ -314,6 +326,10 @@ class Study:
         """The best parameters by what is known: see `Optimizer.recommend`."""
         return self._read(Optimizer.recommend)
 
+    def constraints_at(self, params: Any) -> dict[str, Known]:
+        """What is known of each constrained quantity at some parameters, by its name."""
+        return self._read(lambda optimizer: optimizer.constraints_at(params))
+
     def certificate(self) -> float:
         """A bound on how much better any other parameters can be than the recommended ones."""
         return self._read(Optimizer.certificate)
@@ -360,6 +376,11 @@ class Study:
     def space(self) -> Space:
         """The search space."""
         return self._read(lambda optimizer: optimizer.space)
+
+    @property
+    def constraints(self) -> Constraints:
+        """What other quantities must be."""
+        return self._read(lambda optimizer: optimizer.constraints)
 
     @property
     def direction(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -11,23 +12,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from partita._checks import check_choice, check_delta, check_horizon, check_scale, check_seed
+from partita._checks import check_choice, check_delta, check_horizon, check_seed
 from partita._state import Saved, State, wholes
-from partita._types import FloatArray, IntArray, Prediction, Recommendation
+from partita._types import FloatArray, IntArray, Interval, Prediction, Recommendation
 from partita.errors import InvalidInput, NumericalError
-from partita.gp.settings import Fixed, Settings
+from partita.gp.settings import Settings
 from partita.model.domains import Arms, Box, Grid
 from partita.model.kernels import Matern
 from partita.model.mixed import Mixed
-from partita.model.noise import Noise, sub_gaussian_constant
+from partita.model.noise import Noise
 from partita.model.sobol import sobol
 from partita.partition.cover import Geometry
 from partita.partition.sites import ArmSites, BoxSites
-from partita.policies.base import Policy, check_kernel
+from partita.policies.base import Policy
 from partita.policies.repeats import Counted
 
 from .answers import Answers
 from .candidates import Proposals
+from .given import as_fixed
+from .limits import Limit, Limits
 from .model import Model
 from .regions import Regions
 from .search import RENEW_EARLY, Search
@@ -115,7 +118,7 @@ class CalibratedUCB(Policy):
     plans_from_pending = True
     takes_std = True
     takes_count = True
-    state_version = 1
+    state_version = 2
 
     _sites: ArmSites | BoxSites
     #: The values; their regions; the fitted settings; the search and the answers.
@@ -124,6 +127,8 @@ class CalibratedUCB(Policy):
     _model: Model
     _search: Search
     _answers: Answers
+    #: What must hold besides; None while nothing must and nothing has failed.
+    _limits: Limits | None
     #: The first design, (n, d) in the unit cube.
     _start: FloatArray
     _asked: int
@@ -155,7 +160,7 @@ class CalibratedUCB(Policy):
         self.horizon = None if horizon is None else check_horizon(horizon)
         self.seed = check_seed(seed)
         self.delta = check_delta(delta)
-        fixed = _fixed(domain, kernel, noise, norm_bound)
+        fixed = as_fixed(domain, kernel, noise, norm_bound)
         geometry = Geometry(domain.dim, 1)
         self._sites = (
             BoxSites(domain, geometry)
@@ -169,6 +174,7 @@ class CalibratedUCB(Policy):
         random = np.random.default_rng([self.seed, STREAM])
         self._search = Search(*shared, random, continuous=isinstance(domain, Box))
         self._answers = Answers(*shared)
+        self._limits = None
         self._start = self._first_design()
         self._asked = self._probes = self._cancelled = self._fitted = self._seen = 0
         self._given_up = deque(maxlen=MOST_GIVEN_UP)
@@ -182,6 +188,43 @@ class CalibratedUCB(Policy):
         points = sobol(dim, 2 ** math.ceil(math.log2(number)), scramble=scramble)[:number]
         random = np.random.default_rng([self.seed, STREAM, 2])
         return self._search.proposals.first(random, points)[:number]
+
+    # -- what must hold besides -----------------------------------------------------------------
+
+    def constrain(self, intervals: Sequence[Interval]) -> None:
+        """Have quantities within intervals where f is recommended; to be called before any tell.
+
+        `measure` reports them. Each has a model of its own, as f has.
+        """
+        if self._told or self._pending:
+            raise InvalidInput("constrain(...): the policy has been played already. Make a new one")
+        self._limit(Limits(self._sites, intervals, self.delta))
+
+    def _limit(self, limits: Limits) -> None:
+        self._limits = self._search.limits = self._answers.limits = limits
+
+    def measure(self, x: npt.ArrayLike, values: Sequence[float]) -> None:
+        """Report the quantities at a point (d,), just before its value is told."""
+        assert self._limits is not None
+        self._limits.measure(self._site(np.asarray(x, dtype=float)), values)
+
+    def fail(self, x: npt.ArrayLike) -> None:
+        """Give up a pending point whose evaluation failed, and learn where that is likely."""
+        point = np.asarray(x, dtype=float)
+        self.cancel(point)
+        if self._limits is None:
+            self._limit(Limits(self._sites, (), self.delta))
+        assert self._limits is not None
+        site = self._site(point)
+        self._limits.fail(site, self._sums.changes)  # a mean of many values is one success
+        self._search.reweigh(self._regions.number_at(self._sites.scaled[site]))
+
+    def limits_at(self, x: npt.ArrayLike) -> list[Limit]:
+        """What is known at a point (d,) of each quantity that must be within an interval."""
+        if self._limits is None:
+            return []
+        points = self.domain.check(np.asarray(x, dtype=float)[None, :])
+        return self._limits.at(self._unit(points)[0])
 
     # -- asking ---------------------------------------------------------------------------------
 
@@ -226,6 +269,8 @@ class CalibratedUCB(Policy):
         if self._given_up:
             self._given_up.popleft()
         number = self._take(site, value, std)
+        if self._limits is not None:
+            self._limits.succeed(site)
         self._search.observe(number, site, value, std)
         outlook = self._search.outlooks[number]  # a cut would replace it
         fitted = self._refit_if_due()
@@ -248,6 +293,8 @@ class CalibratedUCB(Policy):
         end, fitted = self._seen + len(values), self._seen
         for site, value, std in zip(sites.tolist(), values.tolist(), noises, strict=True):
             number = self._take(site, value, std)
+            if self._limits is not None:
+                self._limits.succeed(site)
             self._search.renew_soon(number)
             if self._seen < RESTART or self._seen == end:
                 afresh = self._seen > RESTART_GROWTH * fitted
@@ -262,6 +309,8 @@ class CalibratedUCB(Policy):
             self._given_up.popleft()
         self._sums.add_repeated(site, mean, count, std)
         number = self._place(site)
+        if self._limits is not None:
+            self._limits.succeed(site)
         self._search.renew_soon(number)
         self._refit_if_due()
         self._cut_if_due(number)
@@ -313,9 +362,12 @@ class CalibratedUCB(Policy):
     def _state(self) -> State:
         parts = {name: getattr(self, f"_{name}").state() for name in _PARTS}
         counts = {name: int(getattr(self, f"_{name}")) for name in _COUNTS}
-        return {**super()._state(), **parts, **counts, "given_up": wholes(self._given_up)}
+        limits = None if self._limits is None else self._limits.state()
+        rest = {"given_up": wholes(self._given_up), "limits": limits}
+        return {**super()._state(), **parts, **counts, **rest}
 
     def _restore(self, saved: Saved) -> None:
+        saved.require("limits" in saved or self._limits is None, "constraints")
         for name in _PARTS:  # in this order: each part uses those before it
             getattr(self, f"_{name}").restore(saved.part(name))
         self._restore_plays(saved, self._sites.points)
@@ -329,6 +381,11 @@ class CalibratedUCB(Policy):
         saved.require(whole, "all values")
         played = np.flatnonzero(told).tolist()
         saved.require(sorted(self._regions.home) == played, "a region for each value")
+        if "limits" in saved:
+            if self._limits is None:
+                self._limit(Limits(self._sites, (), self.delta))
+            assert self._limits is not None
+            self._limits.restore(saved.part("limits"))
 
     # -- answers --------------------------------------------------------------------------------
 
@@ -400,22 +457,3 @@ class CalibratedUCB(Policy):
             settings["noise_std"] /= best.shape.slope(answer.mean)
             settings |= {"shape": "asinh", "centre": best.shape.centre, "size": best.shape.size}
         return settings
-
-
-def _fixed(
-    domain: Grid | Arms | Box | Mixed,
-    kernel: Matern | None,
-    noise: Noise | None,
-    norm_bound: float | None,
-) -> Fixed:
-    scales = form = std = amplitude = None
-    if kernel is not None:
-        checked = check_kernel(kernel, domain)
-        if checked.nu not in (1.5, 2.5):
-            raise InvalidInput(f"kernel={kernel!r}: CalibratedUCB takes nu=1.5 or nu=2.5.")
-        scales, form = checked.scales(domain.dim), checked.closed_form
-    if noise is not None:
-        std = check_scale("noise constant", sub_gaussian_constant(noise))
-    if norm_bound is not None:
-        amplitude = check_scale("norm_bound", norm_bound) / math.sqrt(20 * domain.dim)
-    return Fixed(scales, form, std, amplitude)

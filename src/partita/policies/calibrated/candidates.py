@@ -7,6 +7,7 @@ Notation: m candidates, those with data first, then fresh ones; V = L⁻¹K(data
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,6 +40,10 @@ EXPLORATION = 2.0
 KEPT, KEPT_OPEN = 160, 16
 #: Pending points that are planned for, in a region.
 MOST_PLANNED = 128
+
+
+#: Makes another index (m,) of one at points (m, d), in units of the settings.
+Weigh = Callable[[FloatArray, FloatArray, Settings], FloatArray]
 
 
 class Proposals:
@@ -279,17 +284,23 @@ def keep_best(
     reach: float,
     awaited: int = 0,
     uncertain: bool = False,
+    weigh: Weigh | None = None,
 ) -> Candidates:
     """The best candidates of those `held` (s, d), at `sites` (s,), and `fresh` ones (f, d).
 
     Those of the highest index are kept: the others would have to overtake them within the `room`
     for more observations. So are those of the highest bound, `reach` standard deviations up, the
     last `awaited` of the fresh ones, which are pending, and the most `uncertain` if asked for.
+    With `weigh`, the index is what that makes of it.
     """
     at_fresh = posterior.moments_at(fresh)
     mean = np.concatenate([at_held.mean, at_fresh.mean])
     variance = np.concatenate([at_held.variance, at_fresh.variance])
-    kept = _highest(mean, np.sqrt(variance), reach, awaited, uncertain)
+    std = np.sqrt(variance)
+    index = mean + EXPLORATION * std
+    if weigh is not None and len(mean) > KEPT:
+        index = weigh(np.concatenate([held, fresh]), index, posterior.settings)
+    kept = _highest(index, mean, std, reach, awaited, uncertain)
     s = int(np.searchsorted(kept, len(held)))
     of_held, of_fresh = kept[:s], kept[s:] - len(held)
     points = np.concatenate([held[of_held], fresh[of_fresh]])
@@ -311,12 +322,17 @@ def keep_best(
 
 
 def _highest(
-    mean: FloatArray, std: FloatArray, reach: float, awaited: int, uncertain: bool
+    index: FloatArray,
+    mean: FloatArray,
+    std: FloatArray,
+    reach: float,
+    awaited: int,
+    uncertain: bool,
 ) -> IntArray:
     """Numbers of the candidates to keep, in order."""
     if len(mean) <= KEPT:
         return np.arange(len(mean))
-    best = np.argpartition(-mean - EXPLORATION * std, KEPT)[:KEPT]
+    best = np.argpartition(-index, KEPT)[:KEPT]
     open_ = np.argpartition(-mean - reach * std, KEPT_OPEN)[:KEPT_OPEN]
     last = np.arange(len(mean) - awaited, len(mean))
     most = np.argpartition(-std, KEPT_OPEN)[:KEPT_OPEN] if uncertain else last

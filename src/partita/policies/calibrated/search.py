@@ -16,7 +16,9 @@ from partita.gp.settings import Settings
 from partita.partition.sites import ArmSites, BoxSites
 
 from .candidates import EXPLORATION, Candidates, Plan, Proposals, best_of, keep_best
+from .limits import LEAST_CHANCE, Limits
 from .model import Model
+from .outlook import Outlook
 from .regions import Region, Regions
 from .values import Sums
 
@@ -51,32 +53,6 @@ class Shaped(NamedTuple):
     variance: float
 
 
-@dataclass
-class Outlook:
-    """What the choice knows of a region. `Search` alone writes it."""
-
-    region: Region
-    #: Its candidates, if they are kept, and whether they are to be renewed before they are used.
-    candidates: Candidates | None = None
-    stale: bool = True
-    #: When it was last used, by the clock of the search.
-    used_at: int = 0
-    #: The highest index of the candidates, their highest upper bound, and the highest mean less one
-    #: standard deviation of those that were evaluated, when they were last computed.
-    index: float = math.inf
-    ceiling: float = math.inf
-    floor: float = -math.inf
-
-    def of_part(self, region: Region) -> Outlook:
-        """The outlook of a part of the region, which is thought as good as the whole."""
-        return Outlook(region, index=self.index, ceiling=self.ceiling, floor=self.floor)
-
-    def revive(self) -> None:
-        """Look for candidates again, if there were none."""
-        if self.index == -math.inf:
-            self.index, self.candidates, self.stale = math.inf, None, True
-
-
 @dataclass(eq=False)
 class Search:
     """Keeps an outlook for each region, and chooses among the regions and their candidates."""
@@ -89,6 +65,8 @@ class Search:
     _random: np.random.Generator
     #: Whether fresh candidates are hardly ever points evaluated before.
     continuous: bool
+    #: What must hold besides, if anything must; it counts in the index.
+    limits: Limits | None = None
     #: One for each region, by number.
     outlooks: list[Outlook] = field(init=False)
     _clock: int = 0
@@ -242,7 +220,10 @@ class Search:
         def hope(outlook: Outlook) -> float:
             if math.isfinite(outlook.floor) and not outlook.stale:
                 return outlook.floor
-            return self._sums.highest(outlook.region.own)
+            own = outlook.region.own
+            if self.limits is not None:
+                own = own[self.limits.satisfied(own)]
+            return self._sums.highest(own)
 
         return [one.region for one in sorted(self.outlooks, key=hope, reverse=True)[:number]]
 
@@ -325,6 +306,8 @@ class Search:
             away = planned.settings.from_units(best) + BETTER - planned.mean
             surprise = away / np.sqrt(np.maximum(planned.variance, JITTER))
             surprise[planned.played] = math.inf
+            if self.limits is not None:
+                surprise[self.limits.chances(planned.points) < LEAST_CHANCE] = math.inf
             if surprise.min(initial=math.inf) < least:
                 least, where = float(surprise.min()), (planned, int(surprise.argmin()))
         if where is None:  # all has been evaluated
@@ -339,7 +322,16 @@ class Search:
         index = candidates.mean + width * np.sqrt(candidates.variance)
         if self._sums.exact and not candidates.played.all():
             index[candidates.played] = -math.inf
-        return np.asarray(index)
+        return self._weighed(candidates.points, index, candidates.settings)
+
+    def _weighed(self, points: FloatArray, index: FloatArray, settings: Settings) -> FloatArray:
+        """The index of points (m, d) once what must hold besides counts, (m,)."""
+        if self.limits is None:
+            return index
+        bar = max(outlook.floor for outlook in self.outlooks)
+        return self.limits.weigh(
+            points, index, settings.from_units(bar) if math.isfinite(bar) else bar
+        )
 
     # -- candidates of one region ------------------------------------------------------------------
 
@@ -352,7 +344,7 @@ class Search:
         drawn = self._model.fit.draw(self._random, temperature)
         posterior = self._model.choosing(region.informed_by, drawn)
         held, at_held = self._sites.scaled[own], posterior.moments_of(len(own))
-        best = best_of(held, at_held.mean, region)
+        best = best_of(held, self._merits(held, at_held.mean), region)
         fresh = self.proposals.draw(self._random, region.lower, region.upper, best)
         if len(own) and (exact or not self.continuous):
             words = {row.tobytes() for row in held}
@@ -369,6 +361,7 @@ class Search:
             reach=self._model.reach(self._model.fit.best),
             awaited=len(awaited),
             uncertain=exact,
+            weigh=self._weighed if self.limits is not None else None,
         )
         outlook.stale = False
         self._summarise(outlook)
@@ -382,10 +375,22 @@ class Search:
             outlook.index = outlook.ceiling = outlook.floor = -math.inf
             return
         settings, s = candidates.settings, len(candidates.sites)
+        lower = candidates.mean[:s] - np.sqrt(candidates.variance[:s])
+        if self.limits is not None:
+            lower = lower[self.limits.feasible(candidates.points[:s])]
+        best = float(lower.max(initial=-math.inf))
+        outlook.floor = settings.in_units(best) if best > -math.inf else best
         outlook.index = settings.in_units(float(self._index(candidates, EXPLORATION).max()))
         outlook.ceiling = settings.in_units(candidates.ceiling)
-        lower = candidates.mean[:s] - np.sqrt(candidates.variance[:s])
-        outlook.floor = settings.in_units(float(lower.max())) if s else -math.inf
+
+    def reweigh(self, number: int) -> None:
+        """Take note that what must hold counts otherwise in a region than it did."""
+        if self.outlooks[number].candidates is not None:
+            self._summarise(self.outlooks[number])
+
+    def _merits(self, points: FloatArray, means: FloatArray) -> FloatArray:
+        """Means of points (n, d), an amplitude lower where they are surely not feasible, (n,)."""
+        return means if self.limits is None else means - 1.0 + self.limits.chances(points)
 
     def _cool(self) -> None:
         """Give up the candidates of the regions used longest ago, but for WARM_REGIONS of them."""
