@@ -27,6 +27,7 @@ from partita.partition.cover import Geometry
 from partita.partition.sites import ArmSites, BoxSites
 from partita.policies.base import Policy
 from partita.policies.fixed import Fixing
+from partita.policies.repeats import Counted
 
 from .answers import Answers
 from .candidates import Plan, Proposals
@@ -126,6 +127,7 @@ class CalibratedUCB(Policy):
     plans_from_pending = True
     takes_std = True
     takes_fixed = True
+    takes_count = True
     state_version = 2
 
     _sites: ArmSites | BoxSites
@@ -147,7 +149,8 @@ class CalibratedUCB(Policy):
     #: The number of values at the next fit, and at the last fit during the first design.
     _next_fit: int
     _fitted: int
-    #: The number of values processed: in a bulk tell, those so far.
+    #: The number of reports processed: in a bulk tell, those so far. A mean of many values is one
+    #: report: what is fitted, and when, follows the reports.
     _seen: int
 
     def __init__(
@@ -230,8 +233,7 @@ class CalibratedUCB(Policy):
             self._limit(Limits(self._sites, (), self.delta))
         assert self._limits is not None
         site = self._site(point)
-        counts = self._sums.count + self._sums.known
-        self._limits.fail(site, counts)
+        self._limits.fail(site, self._sums.changes)  # a mean of many values is one success
         self._search.reweigh(self._regions.number_at(self._sites.scaled[site]))
 
     def limits_at(self, x: npt.ArrayLike) -> list[Limit]:
@@ -251,29 +253,29 @@ class CalibratedUCB(Policy):
     def _next_site(self) -> int:
         """The next site of the first design, or the site with the highest index."""
         first = len(self._start)
-        if self._told < first and (self._asked <= first or self._told < FEWEST):
+        if self._seen < first and (self._asked <= first or self._seen < FEWEST):
             return self._search.first_site(self._start, self._asked)
-        if self._fitted < self._told < first:  # several are pending: fit the values so far
+        if self._fitted < self._seen < first:  # several are pending: fit the values so far
             self._refit()
-            self._fitted = self._told
-        probe = self._probes < PROBES * math.sqrt(max(self._told - first, 0))
+            self._fitted = self._seen
+        probe = self._probes < PROBES * math.sqrt(max(self._seen - first, 0))
         self._probes += probe
         explore = not self._cancelled  # exploring would return to points that fail
-        return self._search.choose(probe, self._told, self._awaited(), explore)
+        return self._search.choose(probe, self._seen, self._awaited(), explore)
 
     def _propose_fixed(self, fixed: Mapping[int, float]) -> tuple[int, FloatArray]:
         where = self._unit_slice(fixed)
         self._asked += 1
-        random, first, told = self._search.random, len(self._start), self._told
-        if told < first and (self._asked <= first or told < FEWEST):
+        random, first, seen = self._search.random, len(self._start), self._seen
+        if seen < first and (self._asked <= first or seen < FEWEST):
             place = self._start[min(self._asked, first) - 1]
             if self._asked > first:
                 place = random.random(self.domain.dim)
             return self._at_fixed(self._slices.first(random, where, place), fixed)
-        if self._fitted < told < first:
+        if self._fitted < seen < first:
             self._refit()
-            self._fitted = told
-        probe = self._probes < SLICE_PROBES * math.sqrt(max(told - first, 0))
+            self._fitted = seen
+        probe = self._probes < SLICE_PROBES * math.sqrt(max(seen - first, 0))
         self._probes += probe
         plan = Plan(self._awaited(), self._sites, self._regions.home)
         unit = self._slices.choose(random, where, probe, plan)
@@ -350,10 +352,12 @@ class CalibratedUCB(Policy):
         outlook = self._search.outlooks[number]  # a cut would replace it
         fitted = self._refit_if_due()
         self._cut_if_due(number)
-        if fitted and self._answers.note_due(self._told):
+        if fitted and self._answers.note_due(self._seen):
             with suppress(NumericalError):
                 self._answers.note(self._best(), self._answering(), self._told)
         if outlook.stale and len(self._regions) > 1 and self._told >= len(self._start):
+            self._answers.note(self.recommend(), self._answering(), self._seen)
+        if outlook.stale and len(self._regions) > 1 and self._seen >= len(self._start):
             self._search.look_around()
 
     def _record_many(
@@ -376,9 +380,34 @@ class CalibratedUCB(Policy):
                 fitted = self._seen if self._refit_if_due(afresh) else fitted
             self._cut_if_due(number)
 
+    def _record_repeated(
+        self, site: int, mean: float, count: int, std: float | None, asked: bool
+    ) -> None:
+        assert std is not None  # see `_check_repeated`
+        for _ in range(min(count, len(self._given_up))):
+            self._given_up.popleft()
+        self._sums.add_repeated(site, mean, count, std)
+        number = self._place(site)
+        if self._limits is not None:
+            self._limits.succeed(site)
+        self._search.renew_soon(number)
+        self._refit_if_due()
+        self._cut_if_due(number)
+
+    def _check_repeated(self, counted: Counted) -> None:
+        if np.isnan(counted.stds[counted.counts > 1]).any():
+            raise InvalidInput(
+                "tell(x, mean, count=...): CalibratedUCB learns the noise from how values differ. "
+                "Give their sample deviation as well, std=np.std(values, ddof=1)."
+            )
+
     def _take(self, site: int, value: float, std: float | None) -> int:
         """Record a value, and return the number of the region of its site."""
         self._sums.add(site, value, std)
+        return self._place(site)
+
+    def _place(self, site: int) -> int:
+        """Count a report, and return the number of the region of its site."""
         self._seen += 1
         if site not in self._regions.home:
             self._search.admit(self._regions.add(site))
@@ -427,7 +456,7 @@ class CalibratedUCB(Policy):
         saved.require(len(given_up) <= MOST_GIVEN_UP, "few cancelled evaluations")
         self._given_up = deque(given_up, maxlen=MOST_GIVEN_UP)
         told = self._sums.count + self._sums.known
-        whole = int(told.sum()) == self._told == self._seen and self._fitted <= self._told
+        whole = int(told.sum()) == self.told >= self._seen >= self._fitted
         saved.require(whole, "all values")
         played = np.flatnonzero(told).tolist()
         saved.require(sorted(self._regions.home) == played, "a region for each value")
@@ -498,6 +527,9 @@ class CalibratedUCB(Policy):
         for number, value in fixed.items():
             x[number] = value
         return np.asarray(x)
+        if self._seen < CERTIFIED_FROM * (self.domain.dim + 1):
+            return math.inf
+        return self._answers.certificate(self.recommend(), self._answering(), self._seen)
 
     def predict(self, X: npt.ArrayLike) -> Prediction:
         """Posterior and bounds at points (n, d) of the domain, under the most likely settings."""
@@ -514,9 +546,9 @@ class CalibratedUCB(Policy):
 
     def _answering(self) -> Settings:
         """The settings used for answers: the most likely ones, given the values so far."""
-        if self._told >= len(self._start) or self._fitted == self._told:
+        if self._seen >= len(self._start) or self._fitted == self._seen:
             return self._model.believed
-        return self._model.guess(self._regions.played, enough=self._told >= FEWEST)
+        return self._model.guess(self._regions.played, enough=self._seen >= FEWEST)
 
     @property
     def cover(self) -> list[RegionView]:
