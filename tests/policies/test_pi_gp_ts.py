@@ -204,7 +204,7 @@ class Listener:
     def __init__(self, policy):
         self._scorer = policy._engine._scorer
         self.last, self.scored = {}, []
-        self.redraws, self.optimistic = self._scorer.redraws, self._scorer.optimistic
+        self.redraws = self._scorer.redraws
         policy._engine._scorer = self
         for cell in leaves(policy):
             policy._engine._enter(cell)

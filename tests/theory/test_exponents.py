@@ -262,7 +262,7 @@ def test_hoo(d, nu):
     value, inside = exact("hoo", d, nu), exact("hoo-interior", d, nu)
     near = d / min(nu, F(1))
     assert value == (near + 1) / (near + 2)
-    assert exact("doo", d, nu) == exact("soo", d, nu) == -1 / near
+    assert exact("doo", d, nu) == 2 * exact("soo", d, nu) == -1 / near  # SOO of depth √T
     lower = exact("lower-bound", d, nu)
     assert (value == lower) == (nu <= 1)
     assert (inside == lower) == (nu <= 2)

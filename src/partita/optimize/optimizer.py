@@ -206,7 +206,8 @@ class Optimizer:
         """Report a value known from elsewhere, and return the number of its new trial.
 
         Or many at once, and get the list of their numbers. That is far quicker than one by one,
-        and either all are taken in or, if one cannot be, none is.
+        and either all are taken in or, if one cannot be, none is. Add all values that you have, not
+        only the best: bounds and certificates do not hold for values selected by their own size.
 
         Parameters
         ----------

@@ -13,10 +13,12 @@ from partita.errors import InvalidInput, warn_theory
 from . import _loops
 from .cell import Cell
 from .cover import CellKey
-from .index import LARGEST_BOUND, Entry, Table
+from .index import Entry, Table
 from .inherit import at_points, places_among
+from .lattice import variation
 from .partition import Partition
 from .scores import Scores
+from .sets import Sets
 from .sites import BoxSites
 from .widths import Width, width_of
 
@@ -33,9 +35,23 @@ class Bounds:
     """
 
     def __init__(
-        self, partition: Partition, width: Width, resolution: float, norm_bound: float
+        self,
+        partition: Partition,
+        width: Width,
+        resolution: float,
+        norm_bound: float,
+        sub_gaussian: float,
+        delta: float,
+        most: float,
     ) -> None:
+        """`most` bounds |f|: the norm bound, or infinity where that is the scale of a prior."""
         self._partition = partition
+        self._most, self._delta = most, delta
+        self._sets = (
+            Sets(partition, width, norm_bound, sub_gaussian)
+            if width.log_inverse_delta(0) is not None
+            else None
+        )
         self._width = width
         self._resolution = resolution
         self._norm_bound = norm_bound
@@ -46,23 +62,20 @@ class Bounds:
         #: Cells that changed since they were entered into the tables.
         self._changed: set[Cell] = set()
         self._slacks: dict[int, float] = {}
-        self._ceiling = math.inf
 
     # -- cells that come, change and go ---------------------------------------------------------
 
-    def note(self, cell: Cell) -> None:
-        """Note that a cell changed."""
+    def renew(self, cell: Cell) -> None:
+        """Count a cell as changed."""
         self._changed.add(cell)
 
     def forget(self, cell: Cell) -> None:
         """Forget a cell that is gone."""
         self._changed.discard(cell)
+        if self._sets is not None:
+            self._sets.forget(cell)
         self._uppers.leave(cell)
         self._lowers.leave(cell)
-
-    def note_ceiling(self, value: float) -> None:
-        """Keep an upper bound on max f, rounded, if it is the smallest so far."""
-        self._ceiling = min(self._ceiling, value + self.rounding)
 
     def state(self, numbers: dict[Cell, int]) -> State:
         """The tables, and cells to enter, by their numbers, as plain data."""
@@ -72,7 +85,7 @@ class Bounds:
             for name, table in tables.items()
         }
         changed = sorted(numbers[cell] for cell in self._changed)
-        return {**saved, "changed": wholes(changed), "ceiling": float(self._ceiling)}
+        return {**saved, "changed": wholes(changed)}
 
     def restore(self, saved: Saved, cells: list[Cell]) -> None:
         """Restore saved tables of numbered cells."""
@@ -90,7 +103,6 @@ class Bounds:
         for name, table in (("uppers", self._uppers), ("lowers", self._lowers)):
             table.restore(saved.part(name), entry)
             saved.require({*table.entrants, *self._changed} == set(cells), "bounds of every cell")
-        self._ceiling = saved.real("ceiling", -LARGEST_BOUND, math.inf)
 
     def _enter_changed(self, t: int) -> None:
         for cell in sorted(self._changed, key=lambda c: c.key):
@@ -130,22 +142,79 @@ class Bounds:
             self._slacks[level] = slack
         return slack
 
+    def variation(self, away: FloatArray) -> float:
+        """How much f can vary between points that differ by `away` (d,), in lengthscales."""
+        return variation(self._partition.kernel, self._norm_bound, away)
+
     def _fresh_levels(self) -> list[int]:
         """Levels that have cells without data."""
         fresh = self._partition.fresh
         return [level for level in fresh.levels() if fresh.peek(level)]
 
-    def ceiling(self, t: int) -> float:
-        """Smallest upper bound on max f seen so far."""
+    def highest(self, t: int) -> Cell | int:
+        """The cell with the highest upper bound, or the level of one without data."""
+        return self._highest(t)[0]
+
+    def _highest(self, t: int) -> tuple[Cell | int, float]:
+        """The same with that bound, slack included."""
         self._enter_changed(t)
-        highest = max(
-            (width_of(self._width, 0.0, lv, t) + self.slack(lv) for lv in self._fresh_levels()),
-            default=-math.inf,
-        )
+        bounds: dict[Cell | int, float] = {
+            lv: width_of(self._width, 0.0, lv, t) + self.slack(lv) for lv in self._fresh_levels()
+        }
         if len(self._uppers):
-            highest = max(highest, self._uppers.best(t).value + self.rounding)
-        self._ceiling = min(self._ceiling, highest)
-        return self._ceiling
+            best = self._uppers.best(t)
+            bounds[best.entrant] = best.value + self.rounding
+        top = max(bounds, key=bounds.__getitem__)
+        return top, bounds[top]
+
+    def ceiling(self, t: int) -> float:
+        """An upper bound on max f. It depends on the data alone, not on what was asked before."""
+        highest = min(self._most, self._highest(t)[1])
+        if self._sets is None:
+            return highest
+        self._sets.least_norm = 0.0
+        sharpest = min(highest, self._sharpest(self._sets, t))
+        return math.inf if self._contradicted(by_noise=True) else sharpest
+
+    def _contradicted(self, by_noise: bool = False) -> bool:
+        """Whether no function of norm B fits the data looked at; warns, and says what it takes.
+
+        With `by_noise`, whether values at the same points differ too much for the noise, too.
+        """
+        if self._sets is None:
+            return False
+        sites, stated, needed = self._partition.sites, self._sets.noise, self._sets.least_norm
+        empty = needed > self._norm_bound
+        if not (empty or by_noise):
+            return False
+        noise = least_noise(sites.scatter, sites.repeats, self._delta)
+        if noise > stated:
+            warn_contradiction(
+                f"the noise constant of {stated:.3g} is too small: values told at the same points "
+                f"differ as with one of at least {noise:.3g}"
+            )
+        elif empty:
+            warn_contradiction(
+                f"no function of norm {self._norm_bound:.3g} fits the data: norm_bound is too "
+                "small, if the noise constant is right. With this kernel it is at least "
+                f"{needed:.3g}"
+            )
+        return empty or noise > stated
+
+    def peak(self, cell: Cell, t: int) -> FloatArray | None:
+        """The scaled point of a cell of a box where its upper bound is highest, if it is found."""
+        width = width_of(self._width, cell.posterior.gain, cell.key[0], t)
+        return None if self._sets is None else self._sets.peak(cell, width)
+
+    def _sharpest(self, sets: Sets, t: int) -> float:
+        """The upper bound on max f by the confidence sets of as many cells as it takes."""
+        fresh = [width_of(self._width, 0.0, lv, t) + self.slack(lv) for lv in self._fresh_levels()]
+        sharpest = max(fresh, default=-math.inf)
+        for cell, bound in self._uppers.descending():
+            if min(bound + self.rounding, self._most) <= sharpest:
+                break
+            sharpest = max(sharpest, min(bound, sets.highest(cell)) + self.rounding)
+        return sharpest
 
     def recommend(self, t: int) -> Recommendation:
         """The candidate with the highest lower bound."""
@@ -179,6 +248,8 @@ class Bounds:
         mean and standard deviation are those of the cell where the latter is least.
         """
         n = len(scaled)
+        if self._sets is not None:
+            self._sets.least_norm = 0.0
         best = Prediction(np.zeros(n), np.full(n, np.inf), np.full(n, -np.inf), np.full(n, np.inf))
         groups: dict[CellKey, list[int]] = {}
         for i, row in enumerate(scaled.tolist()):
@@ -194,7 +265,9 @@ class Bounds:
             sharper = std < best.std[rows] - SAME_STD
             best.mean[rows[sharper]] = mean[sharper]
             best.std[rows[sharper]] = std[sharper]
-        if bool((best.lower > best.upper + self.rounding).any()):
+        np.clip(best.upper, None, self._most, out=best.upper)
+        np.clip(best.lower, -self._most, None, out=best.lower)
+        if not self._contradicted() and bool((best.lower > best.upper + self.rounding).any()):
             warn_contradiction()
         return best
 
@@ -215,6 +288,10 @@ class Bounds:
                 mean, std = cell.posterior.mean[numbers], cell.posterior.std[numbers]
         reach = width_of(self._width, gain, key[0], t) * std
         lower, upper = mean - reach, mean + reach
+        own = self._sets.of(cell) if self._sets is not None and cell is not None else None
+        if own is not None:
+            sharper = own.at(scaled)
+            lower, upper = np.maximum(lower, sharper.lower), np.minimum(upper, sharper.upper)
         if cell is not None and cell.inherited is not None:
             ceiling, floor = cell.inherited
             if numbers is None:
@@ -252,10 +329,25 @@ class Bounds:
         return CellView(lower, side, level, count, gain, width, index)
 
 
-def warn_contradiction() -> None:
+def warn_contradiction(reason: str = "") -> None:
     """Say that the data contradict the norm bound or the noise constant."""
-    warn_theory(
+    reason = reason or (
         "a lower bound on f exceeds an upper one: norm_bound or the noise constant is too small "
-        "for this function, so the bounds do not hold. Give larger ones. (With both right this "
-        "happens with probability delta at most.)"
+        "for this function"
     )
+    warn_theory(
+        f"{reason}. So the bounds do not hold. Give larger ones. (With both right this happens "
+        "with probability delta at most.)"
+    )
+
+
+def least_noise(scatter: float, repeats: int, delta: float) -> float:
+    """The least noise constant with which values at the same points differ that much.
+
+    Hsu, Kakade & Zhang 2012: if the noise is L-sub-Gaussian, the sum of squares is at most
+    L²(n + 2√(nu) + 2u) with probability 1 − e^(−u); here e^(−u) is δ/n².
+    """
+    if repeats == 0:
+        return 0.0
+    rare = math.log(repeats**2 / delta)
+    return math.sqrt(scatter / (repeats + 2.0 * math.sqrt(repeats * rare) + 2.0 * rare))

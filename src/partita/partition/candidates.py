@@ -86,6 +86,10 @@ class ArmCandidates:
         """The site of a candidate."""
         return int(layout.sites[j])
 
+    def site_at(self, scaled: FloatArray) -> int:
+        """The site at scaled coordinates (d,)."""
+        raise AssertionError("arms are no points between others")
+
     def first_site(self, key: CellKey) -> int:
         """The first site to evaluate in a cell without data: the candidate of lowest priority."""
         arms = self.fresh.arms[key]
@@ -238,6 +242,10 @@ class BoxCandidates:
         if layout.sites[j] < 0:
             layout.sites[j] = self.sites.register(self.point(layout, j))
         return int(layout.sites[j])
+
+    def site_at(self, scaled: FloatArray) -> int:
+        """The site at scaled coordinates (d,), registered if it is new."""
+        return self.sites.register(scaled)
 
     def first_site(self, key: CellKey) -> int:
         """The first site to evaluate in a cell without data: the candidate of lowest priority."""

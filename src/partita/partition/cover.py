@@ -192,7 +192,11 @@ class SplitRule:
 
     The paper's rule ("Splitting rule"): once ρ^(−1/b) < n + 1, n the observations in the cell. With
     a finite `gain_limit` (the information split): once that holds *and* the cell's information gain
-    exceeds the limit, or it holds `point_limit` distinct points. `never` makes one cell last.
+    exceeds the limit, or it holds `point_limit` distinct points; or, on a box, once the count rule
+    holds and the standard deviation at some point of its lattice is less than `fineness` times
+    √(2 − 2κ), κ the kernel over half the lattice's spacing. More values there would tell little of
+    what f is between. All of it only grows with the data, so that their order does not matter.
+    `never` makes one cell last.
     """
 
     per_side: int
@@ -200,6 +204,9 @@ class SplitRule:
     nu: float
     gain_limit: float = -math.inf
     point_limit: float = 0.0
+    fineness: float = 0.0
+    #: Splits at ρ^(−power) points; 1/b if it is None.
+    power: float | None = None
     never: bool = False
     _thresholds: list[float] = field(default_factory=list, repr=False)
 
@@ -207,7 +214,12 @@ class SplitRule:
         """Most observations a cell of this level may hold under the count rule."""
         values = self._thresholds
         while len(values) <= level:
-            values.append(split_threshold(self.per_side, len(values), self.dim, self.nu))
+            at = len(values)
+            values.append(
+                split_threshold(self.per_side, at, self.dim, self.nu)
+                if self.power is None
+                else float(self.per_side * 2**at) ** self.power
+            )
         return values[level]
 
     def quota(self, level: int) -> float:

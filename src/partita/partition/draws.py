@@ -36,8 +36,6 @@ class PosteriorDraws:
     data, because Σ_D N⁻¹ = K_D (K_DD + N)⁻¹.
     """
 
-    optimistic = False
-
     def __init__(
         self,
         partition: Partition,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from partita._state import Saved, State, wholes
@@ -9,6 +11,7 @@ from partita._types import CellView, FloatArray, IntArray, Prediction, Recommend
 from partita.gp.planning import Planner, planners_state, restore_planners
 from partita.model.assumptions import Assumptions
 
+from . import _loops
 from .bounds import Bounds
 from .cell import Cell
 from .index import Entry, Table
@@ -16,8 +19,11 @@ from .inherit import SiteData, hand_down
 from .partition import Partition, Place
 from .scores import Scorer, Scores, UpperBounds
 from .sites import tie_resolution
-from .widths import Width
+from .widths import Width, width_of
 
+#: A point becomes a candidate where this part of what f can differ by from the nearest candidate is
+#: more than the latter's bound is wide.
+FINE = 0.25
 #: Moments of a cell without data.
 _FRESH = Scores(np.zeros(1), np.ones(1), 0.0)
 
@@ -36,16 +42,32 @@ class Engine:
         index_slack: bool = False,
         scorer: Scorer | None = None,
         tighten: bool = False,
+        ceiling_every: int = 0,
+        bounded: bool = True,
     ) -> None:
-        """With `tighten`, a cell keeps the bounds of the cells it came from."""
-        norm_bound, sub_gaussian, _ = assumptions.constants
-        resolution = tie_resolution(norm_bound, sub_gaussian)
+        """With `tighten`, a cell keeps the bounds of the cells it came from.
+
+        On a box, every `ceiling_every`-th play is in the cell that has the highest bound, slack
+        included (0: none is); if it never splits, at the highest bound between candidates.
+        `bounded` says that |f| ≤ B.
+        """
+        norm_bound, sub_gaussian, delta = assumptions.constants
+        resolution = self._resolution = tie_resolution(norm_bound, sub_gaussian)
         self.partition = partition
         self.width = width
         self._index_slack = index_slack
         self._scorer = UpperBounds() if scorer is None else scorer
         self._tighten = tighten
-        self._bounds = Bounds(partition, width, resolution, norm_bound)
+        self._ceiling_every = ceiling_every if partition.lattice is not None else 0
+        self._bounds = Bounds(
+            partition,
+            width,
+            resolution,
+            norm_bound,
+            sub_gaussian,
+            delta,
+            norm_bound if bounded else math.inf,
+        )
         #: Cells by their scores, and levels for their cells without data.
         self._table: Table[Cell | int] = Table(width, resolution)
         #: Pending evaluations by site, but for the last one asked: it counts when another is asked
@@ -67,19 +89,52 @@ class Engine:
             self._plan(self._unplanned)
         if self._scorer.redraws != 0:
             self._redraw()
-        entrant, value, candidate = self._table.best(t)
-        if (
-            not self._planned
-            and self._scorer.optimistic
-            and (self._index_slack or self.partition.lattice is None)
-        ):
-            self._bounds.note_ceiling(value)
-        if isinstance(entrant, Cell):
-            site = self.partition.site_of(entrant, candidate)
-        else:
+        at_ceiling = self._ceiling_every and t % self._ceiling_every == 0
+        entrant, candidate = self._at_ceiling() if at_ceiling else self._table.best(t)[::2]
+        if not isinstance(entrant, Cell):
             site = self.partition.candidates.first_site(self.partition.first_fresh(entrant).key)
+        elif candidate < 0:
+            site = self._peak(entrant)
+        else:
+            site = self.partition.site_of(entrant, candidate)
         self._unplanned = site
         return site, self.partition.sites.x(site)
+
+    def _at_ceiling(self) -> tuple[Cell | int, int]:
+        """The cell whose bound on f is the highest, and the candidate to play in it.
+
+        The cell by what was told, the candidate by what is pending, too: −1 for a cell that never
+        splits, where other points become candidates.
+        """
+        entrant = self._bounds.highest(self._t)
+        if not isinstance(entrant, Cell):
+            return entrant, 0
+        if self.partition.rule.never:
+            return entrant, -1
+        return entrant, self._best_in(entrant, self.planned_std(entrant))
+
+    def _peak(self, cell: Cell) -> int:
+        """The site of the point with the highest upper bound, or of a candidate if one is near.
+
+        Near is where f cannot differ by more than the candidate's own bound is wide.
+        """
+        partition, std = self.partition, self.planned_std(cell)
+        scaled = self._bounds.peak(cell, self._t)
+        if scaled is None:
+            return partition.site_of(cell, self._best_in(cell, std))
+        away = (partition.candidates.points(cell.layout) - scaled) * partition.candidates.scale
+        nearest = int(np.argmin((away**2).sum(axis=1)))
+        width = width_of(self.width, cell.posterior.gain, cell.key[0], self._t)
+        if FINE * self._bounds.variation(away[nearest]) > width * float(std[nearest]):
+            return partition.candidates.site_at(scaled)
+        return partition.site_of(cell, nearest)
+
+    def _best_in(self, cell: Cell, std: FloatArray) -> int:
+        """The candidate of a cell with the highest upper bound, for given deviations (m,)."""
+        posterior = cell.posterior
+        width = width_of(self.width, posterior.gain, cell.key[0], self._t)
+        mean, priority = posterior.mean, cell.layout.priority
+        return int(_loops.best_upper(mean, std, priority, width, self._resolution)[1])
 
     def _redraw(self) -> None:
         """Score some cells again that did not change, in turn."""
@@ -205,7 +260,7 @@ class Engine:
         for cell in changed:
             if cell.count or cell in self._planners or partition.explicit:
                 self._enter(cell)
-                self._bounds.note(cell)
+                self._bounds.renew(cell)
             elif partition.leaves.get(cell.key) is cell:
                 partition.unmake(cell)
                 self._drop(cell)
@@ -304,7 +359,7 @@ class Engine:
     # -- answers, from observed values -------------------------------------------------------------
 
     def ceiling(self, t: int) -> float:
-        """Smallest upper bound on max f seen so far."""
+        """An upper bound on max f."""
         return self._bounds.ceiling(t)
 
     def recommend(self, t: int) -> Recommendation:

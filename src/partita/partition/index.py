@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -168,6 +168,17 @@ class Table(Generic[Entrant]):
         entrant = self._entrants[row]
         assert entrant is not None
         return Choice(entrant, value, candidate)
+
+    def descending(self) -> Iterator[tuple[Entrant, float]]:
+        """Entrants and their indices, the highest first, where the width does not drift."""
+        if self._width.drifts:
+            raise AssertionError("bounds are not indices where the width drifts")
+        rows = self._places[: self._count, _loops.HEAP]
+        bounds = self._numbers[rows, _loops.BOUND]
+        for place in np.lexsort((rows, -bounds)).tolist():
+            entrant = self._entrants[rows[place]]
+            assert entrant is not None
+            yield entrant, float(bounds[place])
 
     def in_turn(self, count: int) -> list[Entrant]:
         """The next `count` entrants in the order of rows, or all; the next call goes on there."""

@@ -48,9 +48,13 @@ class Lattice:
         By Cauchy–Schwarz, |f(x) − f(x')| ≤ B ‖k(x,·) − k(x',·)‖ = B √(2 − 2k(x, x')).
         """
         scales = kernel.scales(self.offsets.shape[1])
-        distance = math.hypot(*(self.reach * side / scales).tolist())
-        similarity = float(kernel.radial(np.array([distance]))[0])
-        return norm_bound * math.sqrt(2.0 * (1.0 - similarity) + ROUNDING)
+        return variation(kernel, norm_bound, self.reach * side / scales)
+
+
+def variation(kernel: Matern, norm_bound: float, away: FloatArray) -> float:
+    """How much f can vary between points that differ by `away` (d,), in lengthscales."""
+    similarity = float(kernel.radial(np.array([math.hypot(*away.tolist())]))[0])
+    return norm_bound * math.sqrt(2.0 * (1.0 - similarity) + ROUNDING)
 
 
 def regular(dim: int, per_side: int) -> Lattice:

@@ -69,6 +69,7 @@ class Partition:
         self.leaves: dict[CellKey, Cell] = {}
         self.split: set[CellKey] = set()
         self.altered: list[Cell] = []
+        self._fine: list[float] = []
         self._where: dict[int, list[Place]] = {}
         self._warm = WarmCovariances()
         self.candidates: ArmCandidates | BoxCandidates
@@ -236,9 +237,7 @@ class Partition:
                 self._warm.use(cell.posterior)
             else:
                 self._refit(cell)
-            if cell.count >= cell.quota and self.rule.due(
-                cell.key[0], cell.count, cell.posterior.gain, cell.distinct
-            ):
+            if cell.count >= cell.quota and self._due(cell):
                 gone.append(cell)
                 changed += self._split(cell)
             else:
@@ -281,6 +280,23 @@ class Partition:
             self._warm.trim()
         return changed, gone
 
+    def _due(self, cell: Cell) -> bool:
+        """Whether a cell must split now."""
+        level, count = cell.key[0], cell.count
+        if self.rule.due(level, count, cell.posterior.gain, cell.distinct):
+            return True
+        if self.lattice is None or not self.rule.fineness or not self.rule.count_due(level, count):
+            return False
+        return float(cell.posterior.std[: len(self.lattice.offsets)].min()) < self._least_std(level)
+
+    def _least_std(self, level: int) -> float:
+        """A cell of a box whose lattice is known better than this somewhere needs a finer one."""
+        while len(self._fine) <= level:
+            assert self.lattice is not None
+            side = self.geometry.side(len(self._fine))
+            self._fine.append(self.rule.fineness * self.lattice.slack(self.kernel, 1.0, side))
+        return self._fine[level]
+
     def _split(self, cell: Cell) -> list[Cell]:
         """Replace a cell by its children, and those by theirs while they are due."""
         self._forget(cell)
@@ -317,7 +333,7 @@ class Partition:
                 work += self._divide(key, members)
                 continue
             cell = self._build(key, members, moments_only)
-            if self.rule.due(key[0], total, cell.posterior.gain, distinct):
+            if self._due(cell):
                 self._forget(cell)
                 work += self._divide(key, members)
             else:

@@ -24,8 +24,6 @@ class Scores(NamedTuple):
 class Scorer(Protocol):
     """How a policy scores the candidates of a cell."""
 
-    #: Whether a score is an upper bound on f, so that the highest of all is one on max f.
-    optimistic: bool
     #: How many cells that did not change are scored again at each step; None for all.
     redraws: int | None
 
@@ -66,7 +64,6 @@ class _Stateless:
 class UpperBounds(_Stateless):
     """μ + βσ, the standard deviation lowered by pending evaluations."""
 
-    optimistic = True
     redraws: int | None = 0
 
     def scores(self, cell: Cell, std: FloatArray, t: int) -> Scores:
@@ -80,7 +77,6 @@ class TightenedBounds(_Stateless):
     Needs a width that does not depend on t: scores are computed when a cell changes.
     """
 
-    optimistic = True
     redraws: int | None = 0
 
     def __init__(self, width: Width) -> None:

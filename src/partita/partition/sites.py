@@ -8,6 +8,7 @@ finite domain the sites are the arms; on a box they are registered when first as
 
 from __future__ import annotations
 
+import math
 from typing import TypeVar
 
 import numpy as np
@@ -34,6 +35,8 @@ class Sites:
     scaled: FloatArray  # (n, d)
     count: IntArray
     total: FloatArray
+    #: How much values at the same sites differ: the weighted sum of squares around their means.
+    scatter: float = 0.0
     #: The weight, once it is anything but the count.
     _weight: FloatArray | None = None
     _points: FloatArray  # (n, d), in the user's units
@@ -49,10 +52,15 @@ class Sites:
 
     def add(self, site: int, value: float, weight: float = 1.0) -> int:
         """Add one value at a site; return how many it has now."""
+        before = self.count[site]
+        if before:
+            held = before if self._weight is None else self._weight[site]
+            away = value - self.total[site] / held
+            self.scatter += float(away * away * (held * weight / (held + weight)))
         if weight != 1.0 or self._weight is not None:
             self._own_weight()[site] += weight
             value *= weight
-        count = self.count[site] + 1
+        count = before + 1
         self.count[site] = count
         self.total[site] += value
         return int(count)
@@ -61,6 +69,7 @@ class Sites:
         self, sites: IntArray, values: FloatArray, weights: FloatArray | None = None
     ) -> None:
         """Add values (n,) at sites (n,), of weight 1 unless others are given."""
+        self.scatter += self._scatter_of(sites, values, weights)
         if weights is not None:
             np.add.at(self._own_weight(), sites, weights)
             values = weights * values
@@ -68,6 +77,22 @@ class Sites:
             np.add.at(self._weight, sites, 1.0)
         np.add.at(self.count, sites, 1)
         np.add.at(self.total, sites, values)
+
+    def _scatter_of(self, sites: IntArray, values: FloatArray, weights: FloatArray | None) -> float:
+        """What values (n,) at sites (n,) would add to the scatter."""
+        own, place = np.unique(sites, return_inverse=True)
+        weight = np.ones(len(values)) if weights is None else weights
+        new = np.bincount(place, weight, len(own))
+        mean = np.bincount(place, weight * values, len(own)) / new
+        within = weight * (values - mean[place]) ** 2
+        held = self.weight_of(own)
+        away = mean - self.total[own] / np.where(held > 0, held, 1.0)
+        return float(within.sum() + (away**2 * (held * new / (held + new))).sum())
+
+    @property
+    def repeats(self) -> int:
+        """Values told at sites that had some before."""
+        return int(self.count.sum() - np.count_nonzero(self.count))
 
     def weight_of(self, sites: IntArray | slice) -> FloatArray:
         """The weight of the values at sites (n,), a new array."""
@@ -78,7 +103,12 @@ class Sites:
         """What was told at the sites, as plain data."""
         n = len(self)
         weight = None if self._weight is None else self._weight[:n].copy()
-        return {"count": self.count[:n].copy(), "total": self.total[:n].copy(), "weight": weight}
+        return {
+            "count": self.count[:n].copy(),
+            "total": self.total[:n].copy(),
+            "weight": weight,
+            "scatter": float(self.scatter),
+        }
 
     def __len__(self) -> int:
         return len(self.count)
@@ -90,6 +120,7 @@ class Sites:
         weight, told = self.weight_of(slice(None)), self.count > 0
         saved.require(((weight > 0) == told).all(), "weights where there are values")
         self.total = saved.floats("total", (n,), -LARGEST * weight, LARGEST * weight)
+        self.scatter = saved.real("scatter", 0.0, math.inf)
 
     def _own_weight(self) -> FloatArray:
         """The weight as an array of its own, from now on."""

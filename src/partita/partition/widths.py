@@ -44,6 +44,10 @@ class Width:
         """The part under the root that depends on the step."""
         return 0.0
 
+    def log_inverse_delta(self, level: int) -> float | None:
+        """log(1/δ_A) of a cell whose confidence set is that of `sets`; None where it is not."""
+        return None
+
     def state(self) -> State:
         """What changes, as plain data: mostly nothing."""
         return {}
@@ -109,6 +113,10 @@ class SingleCellWidth(Width):
         """1 + log(1/δ)."""
         return 1.0 + math.log(1.0 / self.delta)
 
+    def log_inverse_delta(self, level: int) -> float:
+        """log(1/δ): the one cell has all of it."""
+        return math.log(1.0 / self.delta)
+
 
 @dataclass
 class MixtureWidth(Width):
@@ -152,8 +160,9 @@ class MixtureWidth(Width):
         """log(1/δ_A) + B²α/(2L²)."""
         constants = self._constants
         while len(constants) <= level:
-            share = self.log_inverse_delta(len(constants))
-            constants.append(share + (self.norm_bound / self.factor) ** 2)
+            constants.append(
+                self.log_inverse_delta(len(constants)) + (self.norm_bound / self.factor) ** 2
+            )
         return constants[level]
 
 

@@ -25,7 +25,7 @@ from partita.partition.sites import NEAR
 
 #: The version of saved states, raised by one when the state of several policies changes, by `state`
 #: or by pickle; other versions are refused. A single policy has its own `state_version`.
-STATE_VERSION = 9
+STATE_VERSION = 10
 #: Larger values could overflow when they are squared or summed.
 LARGEST_VALUE = 1e150
 #: Methods and properties of policies that threads call one at a time.
@@ -129,7 +129,8 @@ class Policy(ABC):
         The point may be any point of the domain, from `ask` or not; the exact array that `ask`
         returned ends that pending point. `std` is the standard deviation of the value's noise, if
         known: one number, or one per value; 0 means exact. Nothing changes if the call raises an
-        error.
+        error. Report all values that were observed, not only the good ones: bounds do not hold for
+        values that were selected by their own size.
         """
         if std is not None and not self.takes_std:
             raise InvalidInput(

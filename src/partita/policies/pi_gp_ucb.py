@@ -32,6 +32,11 @@ POINT_LIMIT = 256
 #: second number of cells, which is also the most that are created at once.
 CELL_CANDIDATES = 1000
 MOST_FIRST_CELLS = 100_000
+#: A cell of a box splits where the deviation at a candidate is less than this part of what f can
+#: differ by between candidates, both over B (information split).
+FINENESS = 0.1
+#: On a box, every how manyth evaluation is in the cell that holds the upper bound on max f.
+CEILING_EVERY = 500
 #: The largest dimension of a box in which all parts of a cell are created at once.
 EXPLICIT_DIMS = 6
 
@@ -58,18 +63,26 @@ class PiGPUCB(UCBPolicy):
     alpha : float, optional
         The regulariser. Default: see `default_alpha`. The paper's width needs at least 1.
     width : "mixture" or "paper"
-    split : "information" or "count"
+    split : "information", "count" or "optimal"
+        "optimal" is the information split with ρ^(−2ν) points in the place of ρ^(−1/b), after
+        Vakili & Olkhovskaya 2023: docs/core.md has an argument that its regret on finite domains
+        meets the lower bound. Nobody has checked that argument yet, so it is not the default.
     initial_cells : int, optional
         The number of cells per side of the first cover. Default: see `default_cells_per_side`.
     tightening : bool, optional
-        Successive tightening: a cell's bounds are never looser than the last ones of the cell it
-        was split from. All these bounds hold at the same time, so the smallest one does. It needs
-        the mixture width, and creates all parts of a cell at once, so a box may have at most six
-        dimensions.
+        Successive tightening: a cell's bounds of this width are never looser than the last ones
+        of the cell it was split from. All these bounds hold at the same time, so the smallest one
+        does. It needs the mixture width, and creates all parts of a cell at once, so a box may have
+        at most six dimensions.
     index_slack : bool, optional
         On a box, use the bound on f over the whole cell (its candidates and the slack between them)
         instead of over its candidates only. The regret theorem on a box needs it; without it,
         regret is bounded relative to the best candidate. `certificate` always includes the slack.
+    ceiling_every : int, optional
+        On a box, every `ceiling_every`-th evaluation is in the cell whose bound on f, slack
+        included, is the highest, so that the certificate converges; 0 for none. Fewer, such as 20,
+        make it smaller sooner and lose more on the way. Without effect with `index_slack`, on
+        finite domains and with the paper's width.
 
     Notes
     -----
@@ -96,18 +109,20 @@ class PiGPUCB(UCBPolicy):
         seed: int = 0,
         alpha: float | None = None,
         width: Literal["mixture", "paper"] = "mixture",
-        split: Literal["information", "count"] = "information",
+        split: Literal["information", "count", "optimal"] = "information",
         initial_cells: int | None = None,
         tightening: bool = False,
         index_slack: bool = False,
+        ceiling_every: int = CEILING_EVERY,
     ) -> None:
         super().__init__(domain)
         self.horizon = check_horizon(horizon)
         self.kernel = check_kernel(kernel, domain)
         self._assume(Assumptions(self.kernel, norm_bound, noise, delta), seed)
         check_choice("width", width, ("mixture", "paper"))
-        check_choice("split", split, ("information", "count"))
+        check_choice("split", split, ("information", "count", "optimal"))
         check_flag("index_slack", index_slack)
+        period = check_period("ceiling_every", ceiling_every)
         check_flag("tightening", tightening)
         if tightening and width == "paper":
             raise InvalidInput(
@@ -143,6 +158,7 @@ class PiGPUCB(UCBPolicy):
             index_slack,
             TightenedBounds(confidence) if tightening else None,
             tightening,
+            0 if index_slack or width == "paper" else period,
         )
 
     @classmethod
@@ -222,7 +238,9 @@ def split_rule(
         per_side = default_cells_per_side(domain, horizon, nu)
     if split == "count":
         return SplitRule(per_side, domain.dim, nu)
-    return SplitRule(per_side, domain.dim, nu, default_gain_limit(horizon), POINT_LIMIT)
+    power = 2 * nu if split == "optimal" else None
+    limits = default_gain_limit(horizon), POINT_LIMIT, FINENESS
+    return SplitRule(per_side, domain.dim, nu, *limits, power)
 
 
 def mixture_width(assumptions: Assumptions, alpha: float, rule: SplitRule) -> MixtureWidth:
@@ -285,6 +303,13 @@ def _most_arms(domain: Grid | Arms, per_side: int) -> int:
     """The largest number of arms in a cell of the first cover, without those on shared faces."""
     cells = np.minimum(np.floor(domain.unit_points * per_side), per_side - 1)
     return int(np.unique(cells, axis=0, return_counts=True)[1].max())
+
+
+def check_period(name: str, value: object) -> int:
+    """Every how manyth: a whole number, 0 for never."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise InvalidInput(f"{name}={value!r}: give a whole number of at least 1, or 0 for never.")
+    return int(value)
 
 
 def check_cells(initial_cells: object) -> int | None:

@@ -129,7 +129,7 @@ _METHODS = (
         "baselines.kernel_ucb:KernelUCB",
         "Valko, Korda, Munos, Flaounas & Cristianini 2013",
         f"{NORM}; its bounds are those of a fixed design",
-        ("kernel-ucb", "kernel-ucb-vakili"),
+        (),
         "O(N²), by rows O(tN) from 4,000 arms on",
         FINITE,
         "as a baseline",

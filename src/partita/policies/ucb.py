@@ -47,11 +47,16 @@ class UCBPolicy(Policy):
     def certificate(self) -> float:
         """A bound on f(x*) − f(recommended x), at all times, with probability ≥ 1 − delta.
 
-        This holds if `guarantee` is "proven"; else it is as reliable as the bounds. It is infinite,
-        with a `TheoryWarning`, if the bounds contradict each other.
+        This holds if `guarantee` is "proven"; else it is as reliable as the bounds. It depends on
+        the data alone, and may rise a little when a cell splits: an earlier one still holds for the
+        point that was recommended then. It is infinite, with a `TheoryWarning` that says what is
+        wrong, if the data contradict the norm bound or the noise.
         """
         t = self._told + 1
-        gap = self._engine.ceiling(t) - self._engine.recommend(t).lower
+        ceiling = self._engine.ceiling(t)
+        if ceiling == math.inf:
+            return ceiling
+        gap = ceiling - self._engine.recommend(t).lower
         if gap < 0:
             warn_contradiction()
             return math.inf

@@ -238,7 +238,8 @@ class Study:
     def add(self, params: Any, value: Any, std: Any = None) -> Any:
         """Report a value known from elsewhere, or many in one transaction: see `Optimizer.add`.
 
-        Returned is the number of the trial, or the list of their numbers.
+        Returned is the number of the trial, or the list of their numbers. Add all values that you
+        have, not only the best.
         """
 
         def added(change: Change) -> tuple[Any, Observation | None]:

@@ -125,14 +125,6 @@ def _with_gains() -> Iterable[Exponent]:
             f"bkb{suffix}", "BKB", CALANDRIELLO, gain, note="A constant times GP-UCB’s regret."
         )
         yield _with_gain(
-            f"kernel-ucb{suffix}",
-            "KernelUCB",
-            f"{VALKO}; width of {CHOWDHURY}",
-            gain,
-            note="Its authors bound SupKernelUCB, not KernelUCB: the bound is that of IGP-UCB, "
-            "whose index it is up to the width.",
-        )
-        yield _with_gain(
             f"gp-ucb-bayes{suffix}",
             "GP-UCB on a sample",
             f"{SRINIVAS}, Theorem 2",
@@ -223,11 +215,11 @@ _TABLE = (
     Exponent(
         "soo",
         "SOO",
-        "−min(ν,1)/d",
+        "−min(ν,1)/(2d)",
         MUNOS,
         "simple regret",
-        "Without noise; SOO is not told the metric. With depth at most T^η the exponent is (1−η) "
-        "times this.",
+        "Without noise; SOO is not told the metric. With depths of at most √T, the default; with "
+        "T^η it is −(1−η)min(ν,1)/d.",
         NOISELESS,
     ),
     Exponent(

@@ -73,7 +73,7 @@ class ArmsPolicy(Policy):
     def __init__(self, domain: Grid | Arms | Box, points: FloatArray, scale: float) -> None:
         """`points` (m, d) are the candidates, `scale` bounds |f|; after `_assume`."""
         super().__init__(domain)
-        self._points = points
+        self._points, self._most = points, scale
         self._priority = arm_priorities(self.seed, len(points))
         self._resolution = tie_resolution(scale, self.sub_gaussian)
         if isinstance(domain, Box):
@@ -93,7 +93,7 @@ class ArmsPolicy(Policy):
         """The candidate with the highest lower bound."""
         bounds = self._bounds()
         best = self._best(bounds.lower)
-        mean, _, lower, upper = (float(field[best]) for field in bounds)
+        mean, _, lower, upper = (float(field[best]) for field in self._within(bounds))
         if lower > upper + 1.5 / self._resolution:
             warn_contradiction()
         return Recommendation(np.array(self._points[best]), mean, lower, upper)
@@ -105,7 +105,8 @@ class ArmsPolicy(Policy):
         then.
         """
         bounds = self._bounds()
-        gap = float(bounds.upper.max() - bounds.lower[self._best(bounds.lower)])
+        lower, within = bounds.lower, self._within(bounds)
+        gap = float(within.upper.max() - within.lower[self._best(lower)])
         if gap < 0:
             warn_contradiction()
             return math.inf
@@ -113,10 +114,15 @@ class ArmsPolicy(Policy):
 
     def predict(self, X: npt.ArrayLike) -> Prediction:
         """Posterior and bounds at points (n, d) of the domain."""
-        bounds = self._bounds_at(self.domain.check(X))
+        bounds = self._within(self._bounds_at(self.domain.check(X)))
         if bool((bounds.lower > bounds.upper + 1.5 / self._resolution).any()):
             warn_contradiction()
         return bounds
+
+    def _within(self, bounds: Prediction) -> Prediction:
+        """Bounds that say no more than that |f| is at most `scale`."""
+        lower, upper = np.maximum(bounds.lower, -self._most), np.minimum(bounds.upper, self._most)
+        return bounds._replace(lower=lower, upper=upper)
 
     def _best(self, values: FloatArray, among: IntArray | None = None) -> int:
         """The candidate with the highest of some values (m,), or of those `among` candidates (k,).

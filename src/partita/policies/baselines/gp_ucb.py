@@ -95,7 +95,7 @@ class GPUCB(UCBPolicy):
             width = SrinivasWidth(size, self.delta, GreedyGain(self.kernel, arms, self.alpha))
         self.assumptions = Assumptions(self.kernel, size, SubGaussian(deviation), self.delta)
         partition = one_cell(arms, kernel, self.alpha, self.seed)
-        self._engine = Engine(partition, width, self.assumptions)
+        self._engine = Engine(partition, width, self.assumptions, bounded=self.bound == "rkhs")
 
     def predict(self, X: npt.ArrayLike) -> Prediction:
         """Posterior and bounds at arms (n, d); deviations are those of f, amplitude and all."""

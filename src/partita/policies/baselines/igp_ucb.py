@@ -17,6 +17,8 @@ from partita.policies.ucb import UCBPolicy
 
 #: Candidates on a box, at most.
 BOX_CANDIDATES = 1100
+#: On a box, every how manyth evaluation is where the upper bound is highest on all of it.
+PEAK_EVERY = 50
 
 
 class IGPUCB(UCBPolicy):
@@ -24,7 +26,9 @@ class IGPUCB(UCBPolicy):
 
     The posterior of all arms is kept exactly: as a full covariance up to a few thousand arms (the
     cost per evaluation is then constant), above that by rows or, on a grid, by convolution (the
-    cost grows with t). On a box the candidates are one fixed lattice of about a thousand points.
+    cost grows with t). On a box the candidates are a lattice of about a thousand points, and every
+    50th evaluation is where the upper bound is highest on the whole box, as far as a search finds
+    it: that point becomes a candidate, unless one is so near that f can hardly differ there.
 
     Parameters are those of `PiGPUCB`; `alpha` must be at least 1 for the width to hold. So is what
     `tell(x, y, std=s)` does with a value of known noise.
@@ -56,4 +60,4 @@ class IGPUCB(UCBPolicy):
         lattice = whole(domain.dim, BOX_CANDIDATES) if isinstance(domain, Box) else None
         partition = one_cell(domain, kernel, self.alpha, self.seed, lattice)
         width = SingleCellWidth(*self.assumptions.constants)
-        self._engine = Engine(partition, width, self.assumptions)
+        self._engine = Engine(partition, width, self.assumptions, ceiling_every=PEAK_EVERY)

@@ -43,8 +43,12 @@ class _Answer(NamedTuple):
 
 
 class _Bound(NamedTuple):
-    """The highest upper bound in a region, after that many changes of its values."""
+    """The highest upper bound in a region, and what it was computed from.
 
+    That is the number of its own sites, and the changes of the values of all sites that inform it.
+    """
+
+    own: int
     changes: int
     upper: float
 
@@ -135,30 +139,17 @@ class Answers:
     # -- saved state -------------------------------------------------------------------------------
 
     def state(self) -> State:
-        """Notes, and bounds that are kept, as plain data."""
-        known = self._bounds if self._under is self._model.believed else {}
-        bounds = [known.get(region, _Bound(-1, 0.0)) for region in self._regions]
+        """Notes, as plain data; bounds follow from the values."""
         return {
             "told": wholes(note.told for note in self.notes),
             "uppers": np.array([note.upper for note in self.notes], dtype=float),
-            "changes": wholes(bound.changes for bound in bounds),
-            "bounds": np.array([bound.upper for bound in bounds], dtype=float),
         }
 
     def restore(self, saved: Saved) -> None:
-        """Restore saved notes and bounds, of regions that are there already."""
+        """Restore saved notes."""
         told = saved.wholes("told", (None,), 1).tolist()
         uppers = saved.floats("uppers", (len(told),), high=math.inf).tolist()
         self.notes = [Note(*note) for note in zip(told, uppers, strict=True)]
-        number = len(self._regions)
-        changes = saved.wholes("changes", (number,), -1).tolist()
-        bounds = saved.floats("bounds", (number,), -math.inf, math.inf).tolist()
-        self._under = self._model.believed
-        self._bounds = {
-            region: _Bound(changes[i], bounds[i])
-            for i, region in enumerate(self._regions)
-            if changes[i] >= 0
-        }
 
     # -- certificates ------------------------------------------------------------------------------
 
@@ -180,9 +171,12 @@ class Answers:
         if settings is not self._under:
             self._under, self._bounds = settings, {}
         for region in self._regions:
-            changes = int(self._sums.changes[region.own].sum())
-            if region not in self._bounds or self._bounds[region].changes != changes:
-                self._bounds[region] = _Bound(changes, self._highest_in(region, settings))
+            # Sites around a region change as well, and leave it only when it gains one of its own.
+            own, changes = len(region.sites), int(self._sums.changes[region.informed_by].sum())
+            known = self._bounds.get(region)
+            if known is None or (known.own, known.changes) != (own, changes):
+                upper = self._highest_in(region, settings)
+                self._bounds[region] = _Bound(own, changes, upper)
         return max(answer.upper, *(self._bounds[region].upper for region in self._regions))
 
     def _highest_in(self, region: Region, settings: Settings) -> float:
