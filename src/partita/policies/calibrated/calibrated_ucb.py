@@ -329,14 +329,22 @@ class CalibratedUCB(Policy):
 
     # -- telling: the walk of one observation ---------------------------------------------------
 
-    def tell(self, x: npt.ArrayLike, y: npt.ArrayLike, *, std: npt.ArrayLike | None = None) -> None:
+    def tell(
+        self,
+        x: npt.ArrayLike,
+        y: npt.ArrayLike,
+        *,
+        std: npt.ArrayLike | None = None,
+        count: npt.ArrayLike | None = None,
+    ) -> None:
         """Report values: see `Policy.tell`. Those that `outcomes` and `noise` rule out are refused.
 
         Nothing changes if the call raises an error.
         """
         if self.outcomes is not None:
-            self.outcomes.check_all(y, std, self.noise, "tell")
-        super().tell(x, y, std=std)
+            # With a count, std is the spread of the values, and 0 does not mean exact.
+            self.outcomes.check_all(y, std if count is None else None, self.noise, "tell")
+        super().tell(x, y, std=std, count=count)
 
     def _locate(self, points: FloatArray) -> IntArray:
         return self._sites.locate(points)
