@@ -232,15 +232,17 @@ def minimize(
     ----------
     f
         The function. It is called with keywords if the space is a dict of names, else with one
-        array. It returns a number, or `(value, std)` if it knows the standard deviation of that
-        value's noise: 0 means exact, None means unknown.
+        array. If it names a parameter `trial`, and the space has none of that name, it is given the
+        `Trial`: with `trial.report(value, step)` and `trial.should_prune()` it can end early. It
+        returns a number, or `(value, std)` if it knows the standard deviation of that value's
+        noise: 0 means exact, None means unknown.
     space
         A list of (low, high) pairs, or a dict of named parameters. A parameter is a range
         `(low, high)`, optionally with "log", "int" or a step, a list of choices, `bool`, or a dict
         of branches for a choice with parameters of its own. See `partita.space.as_space`.
     n_evals
-        Stop after this many evaluations that gave a value. At least one of `n_evals`,
-        `max_seconds`, `tolerance` and `callback` must be given.
+        Stop after this many evaluations that gave a value or ended early. At least one of
+        `n_evals`, `max_seconds`, `tolerance` and `callback` must be given.
     max_seconds
         Stop after this time. An evaluation in this process is finished first; one in a worker is
         abandoned.
@@ -250,7 +252,7 @@ def minimize(
         of the first 40 evaluations, and then each time their number has grown by 2.5 %.
     callback
         Called after each value with an `Evaluation` (number, params, value, n_evals, seconds,
-        optimizer, std). The run ends if it returns True or raises StopIteration.
+        optimizer, std, values). The run ends if it returns True or raises StopIteration.
     x0
         The first point to evaluate, such as the parameters in use today, or a list of such points:
         dicts or arrays, as f gets them. If a study is resumed, those that already have a value are
@@ -271,6 +273,12 @@ def minimize(
         Another policy: a name, a class, or a function that takes a domain and returns a policy.
     feasible
         Takes the same arguments as f, and returns True where f may be evaluated.
+    constraints
+        Bounds on other quantities that an evaluation shows, such as `["cost <= 10"]`. f then
+        returns a dict of numbers, such as `{"loss": 0.3, "cost": 9.1}`: the one name that no
+        constraint has is optimised. The answer meets all of them with probability 1 − delta, by a
+        model of each; `result.constraints` says what is known there. If no point does, `message`
+        says so.
     executor
         Any `concurrent.futures.Executor`: threads, processes, Dask's
         `client.get_executor(pure=False)`, `partita.integrations.ray.RayExecutor()`. Evaluations are
@@ -290,6 +298,10 @@ def minimize(
         A file such as "tune.db", or an open `Study`, that keeps the run. If the run is killed or
         has ended, the same call resumes it. `n_evals` then counts all values of the study, so a
         larger number continues it.
+    optimizer
+        `result.optimizer` of an earlier run, or any other `Optimizer`, to continue with. `n_evals`
+        is then the number of further evaluations. The space may be left out; the settings are those
+        of the optimizer.
 
     Returns
     -------
@@ -311,12 +323,18 @@ def minimize(
 
     Notes
     -----
+    An evaluation that raises `TrialPruned` has ended early. The model learns what its last report
+    says about its value, and it is counted in `npruned`.
+
     An evaluation fails if it raises an error, or returns anything but a finite number or a pair
     `(value, std)` of a finite number and a std of at least 0. It is counted in `nfail`, not in
-    `nfev`, and the run goes on. Points near failures are then avoided: see
-    `partita.optimize.failures`. The run ends early, with a result, at Ctrl-C, when a process pool
-    breaks, and when more than 100 evaluations have failed and more than ten times as many as
-    succeeded.
+    `nfev`, and the run goes on. The calibrated policy learns where evaluations fail, and avoids
+    these places; for other policies see `partita.optimize.failures`. The run ends early, with a
+    result, at Ctrl-C, when a process pool breaks, when `n_evals` evaluations have failed, and when
+    more than 100 have failed and more than ten times as many as succeeded.
+
+    A function that does not take the parameters of the space ends the run at once, and so does one
+    whose first evaluation returns something that is not a number: `EvaluationFailed` shows what.
 
     The bounds and the certificate apply to the function where it can be evaluated, and ignore
     failures. If you know in advance where it fails, give `feasible`.

@@ -26,7 +26,7 @@ LOST = -1.0
 def _matern_of(squared, form):
     """Matérn kernel at a squared distance over lengthscales; `form` 0, 1, 2: ν = 1/2, 3/2, 5/2."""
     if squared > 1e12:
-        return 0.0  # as the exponential is by then; at infinity a product with it is no number
+        return 0.0  # as the exponential is by then; at infinity a product with it is not a number
     if form == 0:
         return math.exp(-math.sqrt(squared))
     if form == 1:

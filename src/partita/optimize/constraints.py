@@ -153,7 +153,7 @@ class Constraints:
             raise InvalidInput(
                 f"constraints={list(self.texts)!r}: {type(policy).__name__} has no model of other "
                 "quantities than the objective, so that no bound of its own would hold for them. "
-                "Leave policy and norm_bound out, so that CalibratedUCB plays; conditions on "
+                "Leave policy and norm_bound out, so that CalibratedUCB is used; conditions on "
                 "parameters alone are for feasible"
             )
         constrain(self.intervals)

@@ -48,7 +48,7 @@ class Engine:
     ) -> None:
         """With `tighten`, a cell keeps the bounds of the cells it came from.
 
-        On a box, every `ceiling_every`-th play is in the cell that has the highest bound, slack
+        On a box, every `ceiling_every`-th choice is in the cell that has the highest bound, slack
         included (0: none is); if it never splits, at the highest bound between candidates.
         `bounded` says that |f| ≤ B.
         """
@@ -102,7 +102,7 @@ class Engine:
         return site, self.partition.sites.x(site)
 
     def _at_ceiling(self) -> tuple[Cell | int, int]:
-        """The cell whose bound on f is the highest, and the candidate to play in it.
+        """The cell whose bound on f is the highest, and the candidate to evaluate in it.
 
         The cell by what was told, the candidate by what is pending, too: −1 for a cell that never
         splits, where other points become candidates.

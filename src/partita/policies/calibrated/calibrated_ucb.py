@@ -214,7 +214,7 @@ class CalibratedUCB(Policy):
         `measure` reports them. Each has a model of its own, as f has.
         """
         if self._told or self._pending:
-            raise InvalidInput("constrain(...): the policy has been played already. Make a new one")
+            raise InvalidInput("constrain(...): the policy has been used already. Make a new one")
         self._limit(Limits(self._sites, intervals, self.delta))
 
     def _limit(self, limits: Limits) -> None:
