@@ -71,9 +71,9 @@ class PiGPUCB(UCBPolicy):
         The number of cells per side of the first cover. Default: see `default_cells_per_side`.
     tightening : bool, optional
         Successive tightening: a cell's bounds of this width are never looser than the last ones
-        of the cell it was split from. All these bounds hold at the same time, so the smallest one does. It needs
-        the mixture width, and creates all parts of a cell at once, so a box may have at most six
-        dimensions.
+        of the cell it was split from. All these bounds hold at the same time, so the smallest one
+        does. It needs the mixture width, and creates all parts of a cell at once, so a box may have
+        at most six dimensions.
     index_slack : bool, optional
         On a box, use the bound on f over the whole cell (its candidates and the slack between them)
         instead of over its candidates only. The regret theorem on a box needs it; without it,
