@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,6 +22,13 @@ class Recommendation(NamedTuple):
     mean: float
     lower: float
     upper: float
+
+
+class Interval(NamedTuple):
+    """Where a quantity must be: from `lower` to `upper`."""
+
+    lower: float = -math.inf
+    upper: float = math.inf
 
 
 class Prediction(NamedTuple):

@@ -240,10 +240,11 @@ def test_a_policy_that_would_ask_for_the_same_point_for_ever_gets_on():
     """π-GP-UCB alone proposes a cancelled point again, as nothing has changed."""
     known = {"norm_bound": 2.0, "noise": pt.Gaussian(0.1), "kernel": pt.Matern(1.5, 0.3)}
     result = maximize(
-        lambda x: None if x[0] > 0.5 else hill(x), SQUARE, n_evals=150, seed=1, **known
+        lambda x: np.nan if x[0] > 0.5 else hill(x), SQUARE, n_evals=150, seed=1, **known
     )
-    assert result.nfev == 150
-    assert result.nfail < 300
+    assert result.nfev > 75
+    assert result.nfail <= 150  # never more than n_evals: the run ends there
+    assert len(result.optimizer.trials) > result.nfev + result.nfail  # those that were replaced
     assert hill(result.x) > 0.9
 
 
@@ -281,7 +282,7 @@ def test_too_many_failures_end_the_run_with_what_it_has():
 
     result = maximize(f, SQUARE, n_evals=100)
     assert (result.status, result.success) == (5, False)
-    assert (result.nfev, result.nfail) == (3, 101)
+    assert (result.nfev, result.nfail) == (3, 100)  # never more than n_evals
     assert "OSError: gone" in result.message
 
 
@@ -508,8 +509,7 @@ def test_the_message_says_that_bounds_contradict_each_other():
     assert "contradict" not in right.message
 
 
-def test_points_in_place_of_risky_ones_are_pending_too():
-    """Every evaluation under way is one that the policy knows of."""
+def test_every_evaluation_under_way_is_one_that_the_policy_knows_of():
 
     def f(x):
         running.append(len(run.pending))
@@ -525,11 +525,10 @@ def test_points_in_place_of_risky_ones_are_pending_too():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Run, "__init__", spy)
         result = maximize(f, SQUARE, n_evals=40)
-    assert result.nfail > 3
+    assert result.nfail >= 3
     assert set(running) == {1}
     assert all(known)
-    trials = result.optimizer.trials
-    assert len(trials) > result.nfev + result.nfail  # those that were replaced
+    assert len(result.optimizer.trials) == result.nfev + result.nfail  # none was replaced
 
 
 # -- the progress bar ------------------------------------------------------------------------------
@@ -648,7 +647,9 @@ def test_a_failure_by_chance_is_tried_again():
 
     def f(kind):
         tried.append(kind)
-        return None if tried.count("a") == 1 and kind == "a" else worth[kind]
+        if tried.count("a") == 1 and kind == "a":
+            raise RuntimeError("by chance")
+        return worth[kind]
 
     result = pt.minimize(f, {"kind": ["a", "b", "c"]}, n_evals=40)
     assert result.nfail == 1

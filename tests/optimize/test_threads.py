@@ -214,7 +214,7 @@ def test_a_lock_is_made_once_however_many_threads_need_it_first():
 def test_wrapped_methods_say_what_they_are():
     assert Watched.tell.__name__ == "tell"
     assert "certificate" in pt.CalibratedUCB.certificate.__qualname__
-    assert pt.CalibratedUCB.recommend.__doc__.startswith("The point")
+    assert pt.CalibratedUCB.recommend.__doc__.startswith("The evaluated point")
 
 
 def test_threads_share_a_policy():

@@ -142,11 +142,14 @@ def test_what_cannot_be_drawn_is_refused(mixed):
         few.plot(kind="importance")
 
 
-def test_parameters_that_some_trials_lack_are_not_drawn_there(mixed):
-    dimensions = dimensions_of(mixed.optimizer.space, {"rate": 0.01, "kind": "tree"})
-    assert [d.name for d in dimensions] == ["rate", "kind"]
-    places = places_of([{"rate": 0.01}, {"rate": 0.02, "kind": "tree"}], dimensions)
-    np.testing.assert_array_equal(places, [[0.01, np.nan], [0.02, 1.0]])
+def test_parameters_that_some_trials_lack_are_not_drawn_there():
+    space = pt.Space({"rate": (0, 1), "kind": {"tree": {"depth": (1, 9, "int")}, "svm": {}}})
+    dimensions = dimensions_of(space, {"rate": 0.01, "kind": "tree", "depth": 3})
+    assert [d.name for d in dimensions] == ["rate", "kind", "depth"]
+    assert [d.name for d in dimensions_of(space, {"rate": 0.01, "kind": "svm"})] == ["rate", "kind"]
+    trials = [{"rate": 0.01, "kind": "svm"}, {"rate": 0.02, "kind": "tree", "depth": 3}]
+    places = places_of(trials, dimensions)
+    np.testing.assert_array_equal(places, [[0.01, 1.0, np.nan], [0.02, 0.0, 3.0]])
 
 
 # -- studies ---------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any
 
 from partita.errors import InvalidInput
 
+from .named import add_constraint_option, read_constraints
 from .params import read_params
 from .shared import add_model_options, add_seed_option, guarded, read_model, read_seed, say
 
@@ -39,6 +40,7 @@ def add_parser(commands: Any) -> None:
     add("--evals", type=int, metavar="N", help="planned evaluations, if known")
     add_seed_option(parser, "trials")
     add_model_options(parser)
+    add_constraint_option(parser)
     add("--expire-after", type=float, metavar="S", help="cancel trials that take longer (never)")
     parser.set_defaults(run=run)
 
@@ -61,6 +63,7 @@ def run(options: argparse.Namespace) -> int:
         seed=seed,
         n_evals=options.evals,
         **read_model(options),
+        constraints=read_constraints(options),
         expire_after=options.expire_after,
         must_be_new=True,
     )

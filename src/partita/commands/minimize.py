@@ -17,6 +17,13 @@ from typing import TYPE_CHECKING, Any
 from partita._text import bounded, duration, printable_lines
 from partita.errors import EvaluationFailed, InvalidInput
 
+from .named import (
+    add_constraint_option,
+    constraint_rows,
+    constraints_json,
+    infeasible_text,
+    read_constraints,
+)
 from .params import names_of, read_params, read_point
 from .program import Program, Template, argument, read_template
 from .shared import (
@@ -60,8 +67,9 @@ KIND=a,b/NAME:... if it is a or b. In the program's arguments, {NAME} is replace
 write {{ and }} for braces. The argument of a parameter that does not exist is left out, and with
 {x} alone the option before it: `--x {x}` and `--x={x}` are the same. The program is run without a
 shell. The last number it prints on stdout is its value; with --std, the last two are the value and
-its standard deviation. A non-zero exit code, no number or a timeout is a failed evaluation, which
-is counted and otherwise ignored.
+its standard deviation. With --constraint it prints name=value lines, and the one name without a
+constraint is optimised. A non-zero exit code, no number or a timeout is a failed evaluation, which
+is counted; where evaluations fail is learned.
 
 example: partita minimize --param lr:1e-4:1e-1:log --param depth:1:12:int --evals 500 \\
            -- ./train.sh --rate={lr} {depth}
@@ -116,6 +124,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the program prints its value, then its standard deviation",
     )
+    add_constraint_option(parser)
     add(
         "--timeout",
         type=float,
@@ -140,10 +149,16 @@ def split_program(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _joined(ours: Sequence[str]) -> list[str]:
-    """Join `--param -x:0:1` into one argument, which argparse would take for two options."""
+    """Keep argparse from taking what begins with a dash for an option.
+
+    `--param -x:0:1` is joined into one argument. The numbers after `--outcomes` get a space in
+    front, because -1e3 and -inf do not look like numbers to argparse.
+    """
     joined: list[str] = []
     for text in ours:
-        if joined and joined[-1] == "--param" and text.startswith("-") and ":" in text:
+        if "--outcomes" in joined[-2:] and text.startswith("-"):
+            joined.append(f" {text}")
+        elif joined and joined[-1] == "--param" and text.startswith("-") and ":" in text:
             joined[-1] += f"={text}"
         else:
             joined.append(text)
@@ -159,11 +174,13 @@ def _optimise(options: argparse.Namespace) -> int:
 
     spec, template = _read(options)
     plot = read_plot(options.plot)
+    read_constraints(options)
     if options.std:
         _check_takes_std(options, spec)
     try:
         with _handling(("SIGTERM", "SIGHUP"), as_ctrl_c, only_default=True), _failures_untold():
-            program = Program(template, options.timeout, std=options.std)
+            named = bool(options.constraint)
+            program = Program(template, options.timeout, std=options.std, named=named)
             result = _result(options, spec, program)
     except EvaluationFailed as error:
         why = "no evaluation finished in time."
@@ -209,6 +226,7 @@ def _result(options: argparse.Namespace, spec: Mapping[str, Any], program: Progr
             x0=[read_point(text, spec) for text in options.x0] or None,
             seed=read_seed(options.seed),
             **read_model(options),
+            constraints=read_constraints(options),
             executor=pool,
             in_flight=options.jobs,
             progress=False if options.quiet else None,
@@ -295,12 +313,13 @@ def _as_text(result: Result, options: argparse.Namespace, template: Template) ->
     failed = f", {result.nfail:,} failed" if result.nfail else ""
     # Why the run ended, if not because all evaluations were made.
     why = f" {result.message.partition('. ')[0].rstrip('.')}."
-    width = max(*map(len, result.params), len("certificate"))
+    width = max(*map(len, (*result.params, *result.constraints)), len("certificate"))
     rows = [
         *((name, _short(value)) for name, value in result.params.items()),
         ("", ""),
         ("value", bounded(result.fun, result.lower, result.upper)),
-        ("certificate", _certificate(result.certificate, options.direction)),
+        *constraint_rows(result.constraints),
+        *_certificate_rows(result, options.direction),
         ("bounds", MEANING.get(result.guarantee, result.guarantee)),
     ]
     if read_seed(options.seed) is None:
@@ -311,6 +330,7 @@ def _as_text(result: Result, options: argparse.Namespace, template: Template) ->
         "",
         *(f"  {name:<{width}}  {text}".rstrip() for name, text in rows),
     ]
+    lines += [text for line in infeasible_text(result.message) for text in ("", line)]
     if result.errors:
         lines += ["", f"first failure: {_failure(result.errors[0])}"]
     lines += ["", "to run it there:", f"  {shlex.join(template.fill(result.params))}", ""]
@@ -322,11 +342,17 @@ def _failure(error: BaseException) -> str:
     return f"{error}\n  {command}" if command else str(error)
 
 
-def _certificate(value: float, direction: str) -> str:
-    other = "lower" if direction == "minimize" else "higher"
+def _certificate_rows(result: Result, direction: str) -> list[tuple[str, str]]:
+    from partita.optimize.wording import certificate_says, such_held
+
+    other, value = "lower" if direction == "minimize" else "higher", result.certificate
     if not math.isfinite(value):
-        return f"none: it is not known how much {other} the value can be elsewhere"
-    return f"{value:.4g}: no other value is {other} by more"
+        text = f"none: it is not known how much {other} the value can be elsewhere"
+        return [("certificate", text)]
+    says = certificate_says(value, result.guarantee, f"no other value is {other}")
+    held = such_held(value, result.guarantee, result.optimizer.space.dim)
+    rows = [("certificate", f"{value:.4g}: {says}")]
+    return [*rows, ("such held", held)] if held else rows
 
 
 def _short(value: object) -> str:
@@ -343,6 +369,7 @@ def _as_json(result: Result, options: argparse.Namespace, template: Template) ->
         upper=result.upper,
         certificate=result.certificate,
         guarantee=result.guarantee,
+        constraints=constraints_json(result.constraints),
         evaluations=result.nfev,
         failed=result.nfail,
         seconds=result.seconds,
@@ -356,7 +383,7 @@ def _as_json(result: Result, options: argparse.Namespace, template: Template) ->
 
 def _nothing_as_json(why: str, error: EvaluationFailed, options: argparse.Namespace) -> str:
     """The JSON object for a run without any value, with the reason."""
-    unknown = ("params", "value", "lower", "upper", "certificate", "guarantee")
+    unknown = ("params", "value", "lower", "upper", "certificate", "guarantee", "constraints")
     return _json(
         options,
         **dict.fromkeys(unknown),

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from partita.errors import InvalidInput, PartitaError
 
+from .named import named_values
 from .processes import CouldNotStart, End, Output, Runner, new_runner
 
 #: The number of characters of a program's output that a message quotes.
@@ -42,6 +43,10 @@ _NUMBER = re.compile(
     r"(?![0-9]|_+[0-9]|\.[0-9]|e[+-]?[0-9])|(?:nan|inf(?:inity)?)(?!\w))",
     re.IGNORECASE,
 )
+
+
+#: What a program printed: a value, with its noise, or values by name.
+Printed = float | tuple[float, float] | dict[str, float]
 
 
 class ProgramFailed(PartitaError, RuntimeError):
@@ -189,23 +194,31 @@ class Program:
         Seconds after which the program, and everything it started, is ended.
     std : bool
         Whether the program prints the standard deviation of its value's noise after the value.
+    named : bool
+        Whether it prints several values by name, on lines name=value.
     """
 
     def __init__(
-        self, template: Template, timeout: float | None = None, *, std: bool = False
+        self,
+        template: Template,
+        timeout: float | None = None,
+        *,
+        std: bool = False,
+        named: bool = False,
     ) -> None:
         self.template = template
-        self.timeout, self.std = timeout, std
+        self.timeout, self.std, self.named = timeout, std, named
         self._lock = threading.Lock()
         self._runners: set[Runner] = set()
         self._idle: list[Runner] = []
         self._stopped = False
         weakref.finalize(self, _close, self._runners)
 
-    def __call__(self, **params: object) -> float | tuple[float, float]:
+    def __call__(self, **params: object) -> Printed:
         """The last number that the program prints on stdout; `ProgramFailed` if there is none.
 
-        With `std`, the last two numbers: the value and the standard deviation of its noise.
+        With `std`, the last two numbers: the value and the standard deviation of its noise. With
+        `named`, all values by name.
         """
         command = self.template.fill(params)
         try:
@@ -220,12 +233,14 @@ class Program:
             self._stopped = True
         _close(self._runners)
 
-    def _value(self, end: End) -> float | tuple[float, float]:
+    def _value(self, end: End) -> Printed:
         if end.late:
             raise ProgramFailed(f"timed out after {self.timeout:g} s")
         if end.code != 0:
             raise ProgramFailed(f"{_ending(end.code)}{_last_words(end)}")
         text = _text(end.out)
+        if self.named:
+            return _by_name(text)
         return last_pair(text) if self.std else last_number(text)
 
     def _run(self, command: list[str]) -> End:
@@ -281,6 +296,16 @@ def _close(runners: Collection[Runner]) -> None:
 
 
 # -- what it printed -------------------------------------------------------------------------------
+
+
+def _by_name(text: str) -> dict[str, float]:
+    """The values of the lines name=value; `ProgramFailed` if there are none."""
+    values = named_values(text)
+    if not values:
+        line = _last_line(text)
+        what = f", but {line}" if line else ""
+        raise ProgramFailed(f"printed no line such as loss=0.3{what}")
+    return values
 
 
 def last_number(text: str) -> float:

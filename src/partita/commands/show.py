@@ -64,8 +64,15 @@ def _as_text(shown: dict[str, Any]) -> str:
     if shown["params"] is None:
         return "\n".join([*lines, *space, "", "no values yet", ""])
     lines += ["", "recommended", f"  {_params(shown)}", f"  value {_value(shown)}"]
+    for name, known in (shown["constraints"] or {}).items():
+        lines.append(f"  {name} {_constraint(known)}")
     if shown["certificate"] is not None:
-        lines.append(f"  certificate {shown['certificate']:.4g}: no other point is better by more")
+        from partita.optimize.wording import certificate_says
+
+        says = certificate_says(shown["certificate"], shown["guarantee"])
+        lines.append(f"  certificate {shown['certificate']:.4g}: {says}")
+        if shown["certificates_held"]:
+            lines.append(f"  such held {shown['certificates_held']}")
     lines += space
     lines += ["", "candidates, the one recommended first (mean, bounds, evaluations)"]
     lines += [f"  {_value(row)}, {row['evaluations']} ×: {_params(row)}" for row in shown["best"]]
@@ -90,6 +97,14 @@ def _noise(shown: dict[str, Any]) -> list[str]:
     least, greatest = known["least"], known["greatest"]
     size = f"{least:.4g}" if least == greatest else f"{least:.4g} to {greatest:.4g}"
     return [f"noise known for {known['values']:,} of them: standard deviation {size}"]
+
+
+def _constraint(known: dict[str, Any]) -> str:
+    """What is known of a constrained value at the answer, in a line."""
+    if known["mean"] is None:
+        return f"not known yet: {known['constraint']}"
+    value = bounded(known["mean"], known["lower"], known["upper"])
+    return f"{value}: {known['constraint']} with probability {known['probability']:.3g}"
 
 
 def _params(row: dict[str, Any]) -> str:

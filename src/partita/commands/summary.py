@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from partita.optimize.optimizer import SAME_POINT
+from partita.optimize.wording import such_held
 from partita.policies import optional
 from partita.study.events import Kind
 from partita.study.looking import checkpoints
 
+from .named import constraints_json
 from .shared import finite
 
 if TYPE_CHECKING:
@@ -43,12 +45,16 @@ def summary(study: Study) -> dict[str, Any]:
         "expired": expired,
         "known_noise": _known_noise(study),
     }
-    parts |= dict.fromkeys(("params", "value", "lower", "upper", "certificate"))
+    unknown = ("params", "value", "lower", "upper", "certificate", "certificates_held")
+    parts |= dict.fromkeys((*unknown, "constraints"))
     parts["best"] = []
-    if told:
+    if told and not study.contexts.names:  # each context has another answer
         best = study.recommend()
         parts |= {"params": _plain(best.params), "value": best.mean}
-        parts |= {"lower": best.lower, "upper": best.upper, "certificate": study.certificate()}
+        bound = study.certificate()
+        parts |= {"lower": best.lower, "upper": best.upper, "certificate": bound}
+        parts["certificates_held"] = such_held(bound, study.guarantee, study.space.dim)
+        parts["constraints"] = constraints_json(study.constraints_at(best.params))
         parts["best"] = _best_candidates(study, best)
     parts["progress"] = [
         {"evaluations": c.evaluations, "value": c.mean, "lower": c.lower, "upper": c.upper}
@@ -72,12 +78,17 @@ def _known_noise(study: Study) -> dict[str, Any] | None:
 def _best_candidates(study: Study, answer: Suggestion) -> list[dict[str, Any]]:
     """The answer, then other evaluated parameters with the best means less one deviation.
 
-    Where the policy has no posterior, those with the best averages.
+    Where the policy has no posterior, those with the best averages. With constraints, those whose
+    values met them.
     """
     done = study.trials.finished
+    met = study.constraints.met(done.measured)
+    if not met.any():
+        return []
+    told, values = done.units[met], done.values[met]
     sign = -1.0 if study.direction == "minimize" else 1.0
-    units, which, counts = np.unique(done.units, axis=0, return_inverse=True, return_counts=True)
-    averages = np.bincount(which.ravel(), weights=done.values) / counts
+    units, which, counts = np.unique(told, axis=0, return_inverse=True, return_counts=True)
+    averages = np.bincount(which.ravel(), weights=values) / counts
     first = study.space.encode(answer.params)
     own = np.asarray(np.abs(units - first).max(axis=1) <= SAME_POINT)
     rows = [_candidate(answer.params, answer[2:], int(counts[own].sum()))]

@@ -8,6 +8,7 @@ from typing import Any
 
 from partita.errors import InvalidInput
 
+from .named import read_values
 from .shared import add_study_command, guarded, opened
 
 
@@ -19,7 +20,12 @@ def add_parser(commands: Any) -> None:
         "number", type=int, metavar="NUMBER", help="number of the trial, as printed by ask"
     )
     # argparse.REMAINDER, since numbers such as -1e-5 look like options to argparse.
-    parser.add_argument("value", nargs=argparse.REMAINDER, metavar="VALUE", help="a number")
+    parser.add_argument(
+        "value",
+        nargs=argparse.REMAINDER,
+        metavar="VALUE",
+        help="a number; with constraints loss=0.3 cost=9.1",
+    )
     parser.add_argument(
         "--std", metavar="S", help="standard deviation of this value's noise, if known; 0: exact"
     )
@@ -29,14 +35,16 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Report a value, and its noise if known, to the study."""
     words, std = _split(options.value, options.std)
+    value: float | dict[str, float] | None = read_values(words)
     try:
-        (word,) = words
-        value = float(word)
+        if value is None:
+            (word,) = words
+            value = float(word)
     except ValueError:
         given = shlex.join(options.value) or "nothing"
         raise InvalidInput(
             f"tell {options.number}: {given} was given; give one number, followed by --std S if "
-            "its noise is known"
+            "its noise is known; with constraints, name=value for each"
         ) from None
     with opened(options) as study:
         study.tell(options.number, value, None if std is None else _std(std))

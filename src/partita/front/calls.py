@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any
 
@@ -35,9 +35,11 @@ def maximize(
     norm_bound: float | None = None,
     noise: Noise | None = None,
     kernel: Matern | None = None,
+    outcomes: tuple[float | None, float | None] | None = None,
     delta: float = DELTA,
     policy: str | Callable[..., Any] | None = None,
     feasible: Callable[..., Any] | None = None,
+    constraints: Sequence[str] | None = None,
     executor: Executor | None = None,
     in_flight: int | None = None,
     batch: int = 1,
@@ -68,11 +70,11 @@ def maximize(
         abandoned.
     tolerance
         Stop once the certificate is at most this: no point can be better than the recommended one
-        by more. The certificate is checked after each of the first 40 evaluations, and then each
-        time their number has grown by 2.5 %.
+        by more, as proven, or as estimated if the bounds are calibrated. It is checked after each
+        of the first 40 evaluations, and then each time their number has grown by 2.5 %.
     callback
         Called after each value with an `Evaluation` (number, params, value, n_evals, seconds,
-        optimizer, std). The run ends if it returns True or raises StopIteration.
+        optimizer, std, values). The run ends if it returns True or raises StopIteration.
     x0
         The first point to evaluate, such as the parameters in use today, or a list of such points:
         dicts or arrays, as f gets them. If a study is resumed, those that already have a value are
@@ -83,12 +85,22 @@ def maximize(
     norm_bound, noise, kernel
         If all three are given, the policy is π-GP-UCB and the bounds are proven. Otherwise the
         calibrated policy uses those given and learns the rest.
+    outcomes
+        (low, high), what the mean of f can be, such as (0, 1) if f is an accuracy; None for an end
+        that is not known. Bounds, `fun` and the certificate respect it. Single values may lie
+        outside, as noise is added, unless `noise` rules that out; then the evaluation fails.
     delta
         The probability with which a bound may fail.
     policy
         Another policy: a name, a class, or a function that takes a domain and returns a policy.
     feasible
         Takes the same arguments as f, and returns True where f may be evaluated.
+    constraints
+        Bounds on other quantities that an evaluation shows, such as `["cost <= 10"]`. f then
+        returns a dict of numbers, such as `{"loss": 0.3, "cost": 9.1}`: the one name that no
+        constraint has is optimised. The answer meets all of them with probability 1 − delta, by a
+        model of each; `result.constraints` says what is known there. If no point does, `message`
+        says so.
     executor
         Any `concurrent.futures.Executor`: threads, processes, Dask's
         `client.get_executor(pure=False)`, `partita.integrations.ray.RayExecutor()`. Evaluations are
@@ -138,10 +150,13 @@ def maximize(
 
     An evaluation fails if it raises an error, or returns anything but a finite number or a pair
     `(value, std)` of a finite number and a std of at least 0. It is counted in `nfail`, not in
-    `nfev`, and the run goes on. Points near failures are then avoided: see
-    `partita.optimize.failures`. The run ends early, with a result, at Ctrl-C, when a process pool
-    breaks, and when more than 100 evaluations have failed and more than ten times as many as
-    succeeded.
+    `nfev`, and the run goes on. The calibrated policy learns where evaluations fail, and avoids
+    these places; for other policies see `partita.optimize.failures`. The run ends early, with a
+    result, at Ctrl-C, when a process pool breaks, when `n_evals` evaluations have failed, and when
+    more than 100 have failed and more than ten times as many as succeeded.
+
+    A function that does not take the parameters of the space ends the run at once, and so does one
+    whose first evaluation returns something that is not a number: `EvaluationFailed` shows what.
 
     The bounds and the certificate apply to the function where it can be evaluated, and ignore
     failures. If you know in advance where it fails, give `feasible`.
@@ -173,6 +188,8 @@ def maximize(
             feasible,
             study,
             optimizer,
+            constraints,
+            outcomes,
         ),
         limits_of(n_evals, max_seconds, tolerance, callback),
         workers_of(executor, in_flight, batch),
@@ -196,9 +213,11 @@ def minimize(
     norm_bound: float | None = None,
     noise: Noise | None = None,
     kernel: Matern | None = None,
+    outcomes: tuple[float | None, float | None] | None = None,
     delta: float = DELTA,
     policy: str | Callable[..., Any] | None = None,
     feasible: Callable[..., Any] | None = None,
+    constraints: Sequence[str] | None = None,
     executor: Executor | None = None,
     in_flight: int | None = None,
     batch: int = 1,
@@ -227,8 +246,8 @@ def minimize(
         abandoned.
     tolerance
         Stop once the certificate is at most this: no point can be better than the recommended one
-        by more. The certificate is checked after each of the first 40 evaluations, and then each
-        time their number has grown by 2.5 %.
+        by more, as proven, or as estimated if the bounds are calibrated. It is checked after each
+        of the first 40 evaluations, and then each time their number has grown by 2.5 %.
     callback
         Called after each value with an `Evaluation` (number, params, value, n_evals, seconds,
         optimizer, std). The run ends if it returns True or raises StopIteration.
@@ -242,6 +261,10 @@ def minimize(
     norm_bound, noise, kernel
         If all three are given, the policy is π-GP-UCB and the bounds are proven. Otherwise the
         calibrated policy uses those given and learns the rest.
+    outcomes
+        (low, high), what the mean of f can be, such as (0, 1) if f is an accuracy; None for an end
+        that is not known. Bounds, `fun` and the certificate respect it. Single values may lie
+        outside, as noise is added, unless `noise` rules that out; then the evaluation fails.
     delta
         The probability with which a bound may fail.
     policy
@@ -325,6 +348,8 @@ def minimize(
             feasible,
             study,
             optimizer,
+            constraints,
+            outcomes,
         ),
         limits_of(n_evals, max_seconds, tolerance, callback),
         workers_of(executor, in_flight, batch),

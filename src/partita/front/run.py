@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
 from partita._checks import NotGiven, as_number, check_seed
 from partita.errors import EvaluationFailed, InvalidInput
 from partita.model.assumptions import Assumptions
+from partita.optimize.constraints import Measured, unmet
 from partita.optimize.evaluate import Function
 from partita.optimize.interrupts import Interrupts
 from partita.optimize.loop import (
@@ -57,7 +58,7 @@ class Problem:
 
     Attributes
     ----------
-    direction, space, n_evals, seed, assumptions, policy, feasible
+    direction, space, n_evals, seed, assumptions, policy, feasible, constraints, outcomes
         The arguments of an `Optimizer`.
     study
         The study that keeps the run, or None.
@@ -74,6 +75,8 @@ class Problem:
     feasible: Any
     study: StudyLike
     optimizer: Any = None
+    constraints: Any = None
+    outcomes: Any = None
 
     def settings(self) -> dict[str, Any]:
         """The settings as keywords of `Optimizer` and `Study.open`."""
@@ -83,6 +86,8 @@ class Problem:
             "seed": self.seed,
             "policy": self.policy,
             "feasible": self.feasible,
+            "constraints": self.constraints,
+            "outcomes": self.outcomes,
             **self.assumptions.keywords(),
         }
 
@@ -122,6 +127,8 @@ def optimise(
             run.starts += without_known(read_starts(x0, player.space), player.trials)
         run.checkpoints += seat.earlier
         ours.callback(run.finish)
+        if player.constraints.names:
+            f = Measured(f, player.constraints)
         try:
             stop = run.all_made() or run.certified()
             if stop is None:
@@ -244,16 +251,21 @@ def _result(run: Run, stop: Stop, dropped: int) -> Result:
         message += f" {run.n_pruned:,} {'was' if run.n_pruned == 1 else 'were'} ended early."
     if run.n_failed:
         message += f" {run.n_failed:,} failed, first with {error_text(run.errors[0])}."
+    known = player.constraints_at(best.params)
+    infeasible = unmet(known, getattr(player.policy, "delta", DELTA))
+    if infeasible:
+        message += f" {infeasible}"
     if _contradicted(player, best, last.certificate):
         message += (
             " The bounds contradict each other, so they do not hold: give a larger norm_bound or "
-            "noise."
+            "noise, or wider outcomes if you gave any."
         )
     return Result(
         **answer(best, player.space),
         certificate=last.certificate,
         guarantee=player.guarantee,
-        success=stop.success,
+        constraints=known,
+        success=stop.success and not infeasible,
         status=stop.status,
         message=message,
         nfev=run.n_told,
@@ -287,8 +299,7 @@ def _nothing(run: Run) -> EvaluationFailed:
 
 def _contradicted(player: Player, best: Suggestion, certificate: float) -> bool:
     """Whether the data contradict bounds that should hold."""
-    certain = player.guarantee in ("proven", "published")
-    if not certain or not optional.has_certificate(player.policy):
+    if player.guarantee not in optional.CERTAIN or not optional.has_certificate(player.policy):
         return False
     rounding = ROUNDING * (abs(best.lower) + abs(best.upper))
     return best.lower > best.upper + rounding or math.isinf(certificate)

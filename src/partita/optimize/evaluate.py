@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from partita._text import message_of
+from partita.errors import InvalidInput
 from partita.space import Space
 
 from .trial import Trial
@@ -25,8 +26,8 @@ Function = Callable[..., Any]
 class Outcome(NamedTuple):
     """A value, with the standard deviation of its noise if that is known, or why there is none.
 
-    `trial` is the number of the trial if it was evaluated by an executor, and `reports` what the
-    function reported on its way.
+    `trial` is the number of the trial if it was evaluated by an executor, `reports` what the
+    function reported on its way, and `values` those of the constrained quantities.
     """
 
     value: float
@@ -34,6 +35,11 @@ class Outcome(NamedTuple):
     std: float | None = None
     trial: int | None = None
     reports: Mapping[int, float] | None = None
+    values: tuple[float, ...] | None = None
+
+
+class WrongCall(InvalidInput):
+    """The function does not take the parameters of the space."""
 
 
 def takes_trial(f: Function, space: Space) -> bool:
@@ -64,8 +70,36 @@ _NO_KEYWORDS = (
 def evaluate(f: Function, params: Any, trial: Trial | None = None) -> Observation:
     """Call f with keywords if params is a dict, else with a copy of the array."""
     also = {} if trial is None else {"trial": trial}
-    result = f(**params, **also) if isinstance(params, dict) else f(np.array(params), **also)
+    try:
+        result = f(**params, **also) if isinstance(params, dict) else f(np.array(params), **also)
+    except TypeError as error:
+        misfit = _misfit(f, params, also)
+        if misfit is None:
+            raise
+        raise WrongCall(misfit) from error
     return as_observation(result)
+
+
+def _misfit(f: Function, params: Any, also: Mapping[str, Any]) -> str | None:
+    """Why f cannot be called with the parameters, or None if it can."""
+    try:
+        signature = inspect.signature(f)
+    except (TypeError, ValueError):  # some that are not written in Python
+        return None
+    try:
+        if isinstance(params, dict):
+            signature.bind(**params, **also)
+        else:
+            signature.bind(params, **also)
+    except TypeError as error:
+        call = f"f({', '.join(f'{name}=...' for name in params)})"
+        called = call if isinstance(params, dict) else "f(x), x an array"
+        return (
+            f"the function takes {signature}, but is called as {called}: {error}. A function of "
+            "named parameters is called with keywords, as in f(lr=0.1, depth=3); of a list of "
+            "bounds, with one array"
+        )
+    return None
 
 
 def outcome_of(f: Function, params: Any, trial: Trial | None = None) -> Outcome:
@@ -81,7 +115,7 @@ def outcome_of(f: Function, params: Any, trial: Trial | None = None) -> Outcome:
     except BaseException as error:
         outcome = Outcome(math.nan, error)
     else:
-        outcome = Outcome(seen.value, std=seen.std)
+        outcome = Outcome(seen.value, std=seen.std, values=seen.values)
     return outcome if trial is None else outcome._replace(reports=trial.reports)
 
 

@@ -7,6 +7,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,8 +15,9 @@ import numpy as np
 
 from partita._text import message_of
 from partita.errors import EvaluationFailed, InvalidInput, Settled, TrialPruned
+from partita.policies import optional
 
-from .evaluate import Function, Outcome, outcome_of, takes_trial
+from .evaluate import Function, Outcome, WrongCall, outcome_of, takes_trial
 from .failures import MOST_HELD, Failures
 from .interrupts import Interrupts
 from .logs import log_failed
@@ -24,6 +26,7 @@ from .player import Player, give_up
 from .result import Checkpoint
 from .spans import Stopwatch
 from .trial import Trial
+from .values import Observation, WrongKind
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +47,8 @@ CERTIFICATE_EVERY = 40
 class Evaluation(NamedTuple):
     """The argument of a callback: the evaluation that has just ended, and the optimizer.
 
-    `std` is the standard deviation of the value's noise, None if the function did not return it.
+    `std` is the standard deviation of the value's noise, None if the function did not return it;
+    `values` are those of constrained quantities by name, None without constraints.
     """
 
     number: int
@@ -54,6 +58,7 @@ class Evaluation(NamedTuple):
     seconds: float
     optimizer: Player
     std: float | None = None
+    values: dict[str, float] | None = None
 
 
 Callback = Callable[[Evaluation], object]
@@ -169,7 +174,7 @@ class Run:
             counts = error is None
             if error is None:
                 try:
-                    self.player.tell(trial, outcome.value, outcome.std)
+                    self._tell(trial, outcome)
                 except Settled:
                     self._overtaken(trial, outcome.value)
                     counts = False
@@ -183,6 +188,12 @@ class Run:
         if counts and self._callback is not None and self._called_off(trial, outcome):
             return Stop(CALLBACK, True, "The callback ended the run.")
         return self.all_made() or self.certified() or self.time_up()
+
+    def _tell(self, trial: Trial, outcome: Outcome) -> None:
+        if outcome.values is None:
+            self.player.tell(trial, outcome.value, outcome.std)
+        else:
+            self.player.tell(trial, Observation(outcome.value, outcome.std, outcome.values))
 
     def _check_takes_std(self, outcome: Outcome) -> None:
         """Raise at the first evaluation if the function returns a std that the policy cannot use.
@@ -271,6 +282,7 @@ class Run:
             self.seconds,
             self.shown,
             outcome.std,
+            self.player.constraints.named(outcome.values),
         )
         try:
             answer = self._callback(now)
@@ -281,6 +293,10 @@ class Run:
     def _failed(self, trial: Trial, error: BaseException) -> Stop | None:
         if not isinstance(error, self._catch):
             raise error
+        if self._is_wrong(error):
+            raise EvaluationFailed(
+                f"the run ended at its first evaluation: {message_of(error)}", 1, [error]
+            ) from error
         with self._interrupts.held():
             del self.pending[trial.number]
             self.n_failed += 1
@@ -295,18 +311,33 @@ class Run:
                 self.errors.append(error)
             if len(self.failed_params) < KEPT_FAILURES:
                 self.failed_params.append(trial.params)
-            self._failures.failed(trial.params, trial)
+            if optional.learns_failures(self.player.policy):
+                with suppress(Settled):
+                    self.player.fail(trial)
+            else:
+                self._failures.failed(trial.params, trial)
             self.tick()
-        if not self.n_told and self.n_failed >= HOPELESS:
+        planned = math.inf if self.limits.n_evals is None else self.limits.n_evals
+        if not self.n_told and self.n_failed >= min(HOPELESS, planned):
             raise EvaluationFailed(
                 f"the first {self.n_failed} evaluations all failed, the first with "
                 f"{error_text(self.errors[0])}{_hint(self.errors[0])}",
                 self.n_failed,
                 self.errors,
             ) from self.errors[0]
-        if self.n_failed > max(MOST_FAILURES, FAILURES_PER_VALUE * self.n_told):
+        most = max(MOST_FAILURES, FAILURES_PER_VALUE * self.n_told)
+        if self.n_failed > most or self.n_failed >= planned:
             return Stop(FAILING, False, f"Too many evaluations failed ({self.n_failed:,}).")
         return self.time_up()
+
+    def _is_wrong(self, error: BaseException) -> bool:
+        """Whether an error shows that the function is not what was meant, before a value came.
+
+        A study that is resumed has values: a function may return None there for a failure.
+        """
+        if self._learned_any or not isinstance(error, WrongCall | WrongKind):
+            return False
+        return not self.n_told or not message_of(error).startswith("the value is None")
 
     def broken(self, error: Exception) -> Stop:
         """The reason to stop after an executor failed; an error if there are no values yet."""

@@ -11,6 +11,8 @@ from partita.errors import Settled
 from partita.policies.base import Policy
 from partita.space import Space
 
+from .constraints import Constraints, Known
+from .contexts import Contexts
 from .trial import Suggestion, Trial
 from .trials import Trials
 
@@ -18,8 +20,8 @@ from .trials import Trials
 class Player(Protocol):
     """Proposes trials and records their values, in memory or in a file shared with others.
 
-    `tell`, `cancel` and `hold` raise `Settled` for a trial that was already told or cancelled, as
-    another process or thread may do at any time.
+    `tell`, `cancel`, `fail` and `hold` raise `Settled` for a trial that was already told or
+    cancelled, as another process or thread may do at any time.
     """
 
     @property
@@ -27,8 +29,16 @@ class Player(Protocol):
         """The search space."""
 
     @property
+    def contexts(self) -> Contexts:
+        """Which parameters of the space are the context."""
+
+    @property
     def direction(self) -> str:
         """Either "minimize" or "maximize"."""
+
+    @property
+    def constraints(self) -> Constraints:
+        """What other quantities must be."""
 
     @property
     def seed(self) -> int:
@@ -84,14 +94,20 @@ class Player(Protocol):
     def prune(self, trial: Trial) -> bool:
         """End a trial early, and return whether its reports have told the model anything."""
 
+    def fail(self, trial: Trial) -> None:
+        """Give up a trial whose evaluation failed."""
+
     def hold(self, trial: Trial) -> None:
         """Keep a trial pending although it is not being evaluated."""
 
     def recommend(self) -> Suggestion:
         """The parameters with the best posterior."""
 
+    def constraints_at(self, params: Any) -> dict[str, Known]:
+        """What is known of each constrained quantity at some parameters."""
+
     def certificate(self) -> float:
-        """A bound on how much better any other parameters can be than the recommended ones."""
+        """A bound, proven or estimated, on how much better any other parameters can be."""
 
     def predict(self, params: Sequence[Any] | FloatArray) -> Prediction:
         """The posterior of the function at n points."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 
-from partita._text import duration, number, value_text
+from partita._text import bounded, duration, number, value_text
 from partita._types import FloatArray
 
 from .spans import Spans, Stopwatch
 from .trials import Record, Trials
+from .wording import certificate_says, such_held
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from partita.space import Space
 
+    from .constraints import Known
     from .importance import Importance
     from .player import Player
     from .trial import Suggestion
@@ -58,7 +59,7 @@ class History(Sequence[Record]):
         The parameters of the first 1,000 evaluations that failed.
     seconds, best_mean, lower, upper, certificate
         At each checkpoint, (c,): the time since the start; the mean and bounds of the function at
-        the point recommended then; how much better any other point could be.
+        the point recommended then; the certificate, how much better any other point could be.
     spans
         When the evaluations of this run were under way, including those that failed: the arrays
         `numbers`, `begun`, `ended` and `failed`.
@@ -154,9 +155,13 @@ class Result(OptimizeResult):
     lower, upper
         Bounds on the function there.
     certificate
-        No other point is better by more than this.
+        How much better any other point can be: proven if `guarantee` is "proven", an estimate by
+        the fitted model if it is "calibrated" (docs/calibrated.md has how often such ones held).
     guarantee
         The kind of guarantee of the bounds: "proven", "calibrated", …
+    constraints
+        By the name of each constrained quantity, what is known of it at the answer: `mean`,
+        `lower`, `upper`, and the `probability` that its constraint holds.
     success, status, message
         Why the run ended. Status: 0 all evaluations made, 1 time up, 2 within the tolerance,
         3 ended by the callback, 4 interrupted, 5 too many failures, 6 the executor failed.
@@ -183,6 +188,7 @@ class Result(OptimizeResult):
     upper: float
     certificate: float
     guarantee: str
+    constraints: dict[str, Known]
     success: bool
     status: int
     message: str
@@ -235,7 +241,8 @@ class Result(OptimizeResult):
         failed = f", {self.nfail:,} failed" if self.nfail else ""
         if self.get("npruned"):
             failed += f", {self.npruned:,} pruned"
-        says = "no other point is better by more" if self.certificate < math.inf else "not known"
+        says = certificate_says(self.certificate, self.guarantee)
+        held = such_held(self.certificate, self.guarantee, self.optimizer.space.dim)
         rows = [
             ("message", str(self.message)),
             ("success", f"{self.success} (status {self.status})"),
@@ -244,7 +251,9 @@ class Result(OptimizeResult):
             ("lower", number(self.lower)),
             ("upper", number(self.upper)),
             ("certificate", f"{number(self.certificate)} ({says})"),
+            *([("such held", held)] if held else []),
             ("guarantee", str(self.guarantee)),
+            *_constraint_rows(self.get("constraints", {})),
             ("nfev", f"{self.nfev:,}{failed}"),
             ("seconds", duration(self.seconds)),
             ("seed", str(self.get("seed", "not known"))),
@@ -261,6 +270,16 @@ class Result(OptimizeResult):
 
     def __dir__(self) -> list[str]:
         return sorted({*self.keys(), "importance", "plot"})
+
+
+def _constraint_rows(known: Mapping[str, Known]) -> list[tuple[str, str]]:
+    """What is known of each constrained quantity at the answer, a line each."""
+    lines = [
+        f"{each.constraint}: {bounded(each.mean, each.lower, each.upper)}, "
+        f"probability {each.probability:.3g}"
+        for each in known.values()
+    ]
+    return [("constraints" if i == 0 else "", line) for i, line in enumerate(lines)]
 
 
 def _params_rows(params: Any) -> list[tuple[str, str]]:

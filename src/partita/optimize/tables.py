@@ -29,6 +29,7 @@ _LEAST, _GREATEST = -(2**63), 2**63 - 1
 def columns_of(trials: Trials, more: Mapping[str, list[Any]] | None = None) -> Columns:
     """The columns number, state, value, std, those in `more`, and one for each parameter.
 
+    Values of constrained quantities come last, with `value_` before a name that is there already.
     There is no std, the standard deviation of a value's noise, if it is not known of any value. A
     parameter that a trial does not have is None there. One that is called like another column has
     `param_` before its name; those of an array are x0, x1, …
@@ -51,6 +52,11 @@ def columns_of(trials: Trials, more: Mapping[str, list[Any]] | None = None) -> C
             table[key] = [row.get(name) for row in params]
     else:
         table |= {f"x{i}": column for i, column in enumerate(params.T.tolist())}
+    for name, column in zip(trials.quantities, trials.measured.T, strict=True):
+        key = name
+        while key in table:
+            key = f"value_{key}"
+        table[key] = known(column)
     if np.isnan(trials.stds).all():
         del table["std"]
     return table

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, overload
 import numpy as np
 import numpy.typing as npt
 
-from partita._state import LARGEST, Saved, State
+from partita._state import LARGEST, Saved, State, wholes
 from partita._types import FloatArray, IntArray
 from partita.space import Space
 
@@ -29,16 +29,30 @@ FAILED: Final = 2
 PRUNED: Final = 3
 STATES = ("pending", "finished", "failed", "pruned")
 #: Arrays of a ledger, in the order in which a table has them.
-_COLUMNS = ("_units", "_values", "_states", "_stds")
+_COLUMNS = ("_units", "_values", "_states", "_stds", "_measured")
+
+
+class Told(NamedTuple):
+    """Values and their noise (n,) at points (n, D), with those of constrained quantities (n, C)."""
+
+    units: FloatArray
+    values: FloatArray
+    stds: FloatArray | None
+    measured: FloatArray
 
 
 class Ledger:
     """Points (n, D) of the unit cube, values, their noise and states of trials, from number 0.
 
     A pruned trial has the value that it was expected to have, and the noise of that, or neither.
+    Beside each value that was told stand those of C constrained quantities.
     """
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim: int, quantities: Sequence[str] = ()) -> None:
+        self.quantities = tuple(quantities)
+        self._measured = np.full((16, len(self.quantities)), np.nan)
+        #: Numbers of trials whose evaluation failed: others were cancelled for no fault of theirs.
+        self.failures: set[int] = set()
         self._units = np.empty((16, dim))
         self._values = np.full(16, np.nan)
         self._stds = np.full(16, np.nan)
@@ -56,6 +70,7 @@ class Ledger:
         state: int = PENDING,
         value: float = math.nan,
         std: float | None = None,
+        measured: Sequence[float] | None = None,
     ) -> int:
         """Add a trial at a point (D,), pending unless `state` is given, and return its number."""
         number = self._n
@@ -64,10 +79,13 @@ class Ledger:
             self._values = np.concatenate([self._values, np.full(number, np.nan)])
             self._stds = np.concatenate([self._stds, np.full(number, np.nan)])
             self._states = np.concatenate([self._states, np.zeros_like(self._states)])
+            more = np.full_like(self._measured, np.nan)
+            self._measured = np.concatenate([self._measured, more])
         self._units[number] = unit
         if state != PENDING:  # values of pending trials stay NaN
             self._values[number] = value
             self._stds[number] = math.nan if std is None else std
+            self._measured[number] = math.nan if measured is None else measured
         self._states[number] = state
         self.counts[state] += 1
         self._n = number + 1  # last, so that an interrupt before it leaves no partial trial
@@ -83,6 +101,8 @@ class Ledger:
             self._values = np.concatenate([self._values, np.full(more, np.nan)])
             self._stds = np.concatenate([self._stds, np.full(more, np.nan)])
             self._states = np.concatenate([self._states, np.zeros(more, np.int8)])
+            none = np.full((more, len(self.quantities)), np.nan)
+            self._measured = np.concatenate([self._measured, none])
         rows = slice(first, first + n)
         self._units[rows], self._values[rows] = units, values
         if stds is not None:
@@ -93,12 +113,19 @@ class Ledger:
         return range(first, first + n)
 
     def settle(
-        self, number: int, state: int, value: float = math.nan, std: float | None = None
+        self,
+        number: int,
+        state: int,
+        value: float = math.nan,
+        std: float | None = None,
+        measured: Sequence[float] | None = None,
     ) -> None:
         """Set the final state of a trial, its value, and the standard deviation of its noise."""
         before = self._states[number]
         self._values[number] = value
         self._stds[number] = math.nan if std is None else std
+        self._measured[number] = math.nan if measured is None else measured
+        self.failures.discard(number)
         self._states[number] = state  # after the value, in case an interrupt comes between them
         self.counts[before] -= 1
         self.counts[state] += 1
@@ -108,19 +135,20 @@ class Ledger:
         states = self._states[: self._n]
         self.counts = np.bincount(states, minlength=len(STATES)).tolist()
         unsettled = np.flatnonzero(states == PENDING)
-        for column in (self._values, self._stds):
+        for column in (self._values, self._stds, self._measured):
             column[unsettled] = math.nan
             column[self._n :] = math.nan
 
-    def told(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray | None]]:
-        """Points (n, D), values and noise (n,): first where the noise is unknown, then the rest."""
+    def told(self) -> Iterator[Told]:
+        """What policies are told: first where the noise is unknown, then the rest."""
         told = ~np.isnan(self._values[: self._n])
         noisy = np.isnan(self._stds[: self._n])
         for rows, given in ((told & noisy, False), (told & ~noisy, True)):
             if rows.any():
                 places = np.flatnonzero(rows)
                 stds = self._stds[places] if given else None
-                yield self._units[places], self._values[places], stds
+                measured = self._measured[places]
+                yield Told(self._units[places], self._values[places], stds, measured)
 
     def pending(self) -> FloatArray:
         """Points (n, D) of the pending trials."""
@@ -148,13 +176,17 @@ class Ledger:
     def table(self, space: Space) -> Trials:
         """A read-only copy of the record."""
         n = self._n
-        units, values, states, stds = (getattr(self, name)[:n].copy() for name in _COLUMNS)
+        units, values, states, stds, measured = (
+            getattr(self, name)[:n].copy() for name in _COLUMNS
+        )
         values[states == PRUNED] = stds[states == PRUNED] = np.nan  # expected, not told
-        return Trials(space, np.arange(n), units, values, states, stds)
+        names = self.quantities
+        return Trials(space, np.arange(n), units, values, states, stds, measured, names)
 
     def as_data(self) -> State:
         """The record as plain data."""
-        return {name[1:]: getattr(self, name)[: self._n].copy() for name in _COLUMNS}
+        columns = {name[1:]: getattr(self, name)[: self._n].copy() for name in _COLUMNS}
+        return {**columns, "failures": wholes(sorted(self.failures))}
 
     def restore(self, saved: Saved) -> None:
         """Restore the record that `as_data` returned."""
@@ -173,6 +205,13 @@ class Ledger:
         saved.require(has_value[~np.isnan(self._stds)].all(), "noise of values")
         expected = has_value & ~rest
         saved.require(not np.isnan(self._stds[expected]).any(), "noise of expected values")
+        self._measured = saved.floats("measured", (n, len(self.quantities)), nan=True)
+        there = ~np.isnan(self._measured)
+        finished = (states == FINISHED)[:, None]
+        saved.require((there == finished).all(), "values of constrained quantities")
+        self.failures = set(saved.numbers("failures", n))
+        failed = np.flatnonzero(states == FAILED).tolist()
+        saved.require(self.failures <= set(failed), "failed trials")
         self._states, self._n = states, n
         self.counts = np.bincount(states, minlength=len(STATES)).tolist()
 
@@ -217,6 +256,8 @@ class Record(NamedTuple):
         "pending", "finished", "failed" or "pruned".
     std
         The standard deviation of the value's noise; None if it is not known.
+    values
+        Values of the constrained quantities by name; None if there are none.
     """
 
     number: int
@@ -224,6 +265,7 @@ class Record(NamedTuple):
     value: float | None
     state: str
     std: float | None = None
+    values: dict[str, float] | None = None
 
     def __eq__(self, other: object) -> bool:
         """Whether another record, or a tuple, holds the same; arrays are compared as a whole."""
@@ -251,7 +293,7 @@ class Trials(Sequence[Record]):
     """The trials at one moment: a sequence of records, and arrays.
 
     `trials[0]`, `trials[-1]` and a loop over `trials` give a `Record` (number, params, value,
-    state, std); `trials[10:20]` is another table, whose indices start from 0 again.
+    state, std, values); `trials[10:20]` is another table, whose indices start from 0 again.
     `to_dataframe()` and `to_arrow()` give the same to pandas and Arrow.
 
     Attributes
@@ -267,6 +309,10 @@ class Trials(Sequence[Record]):
         States as numbers: 0 pending, 1 finished, 2 failed, 3 pruned. (n,)
     stds
         Standard deviations of the values' noise; NaN where it is not known. (n,)
+    measured
+        Values of the C constrained quantities; NaN for trials without a value. (n, C)
+    quantities
+        Their names.
     """
 
     space: Space
@@ -275,6 +321,8 @@ class Trials(Sequence[Record]):
     values: FloatArray
     codes: npt.NDArray[np.int8]
     stds: FloatArray
+    measured: FloatArray
+    quantities: tuple[str, ...] = ()
 
     @overload
     def __getitem__(self, place: int) -> Record: ...
@@ -285,12 +333,14 @@ class Trials(Sequence[Record]):
             return self._rows(place)
         place = operator.index(place)
         code, std = int(self.codes[place]), float(self.stds[place])
+        values = dict(zip(self.quantities, self.measured[place].tolist(), strict=True))
         return Record(
             int(self.numbers[place]),
             self.space.decode(self.units[place]),
             float(self.values[place]) if code == FINISHED else None,
             STATES[code],
             None if math.isnan(std) else std,
+            values if values and code == FINISHED else None,
         )
 
     def __len__(self) -> int:
@@ -364,6 +414,8 @@ class Trials(Sequence[Record]):
             self.values[which],
             self.codes[which],
             self.stds[which],
+            self.measured[which],
+            self.quantities,
         )
 
     def _repr_html_(self) -> str:

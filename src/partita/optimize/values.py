@@ -12,19 +12,31 @@ from partita.policies.base import LARGEST_VALUE
 
 #: Types that are not accepted as numbers, although some of them have a `__float__`.
 _NO_NUMBERS = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
+#: Characters of an object that a message shows, at most.
+LONGEST_SHOWN = 200
 #: The alternative to a single number that a function may return, for messages.
 _PAIR = ", or a tuple (value, std) where the noise of the value is known"
 
 
 class Observation(NamedTuple):
-    """A value, and the standard deviation of its noise: 0 if it is exact, None if not known."""
+    """A value, and the standard deviation of its noise: 0 if it is exact, None if not known.
+
+    `values` are those of the constrained quantities, in their order; None without constraints.
+    """
 
     value: float
     std: float | None = None
+    values: tuple[float, ...] | None = None
+
+
+class WrongKind(InvalidInput):
+    """What a function returned is of a kind that no evaluation can return on purpose."""
 
 
 def as_observation(result: Any) -> Observation:
     """The observation that a function returned: a number, or a tuple (value, std)."""
+    if isinstance(result, Observation):
+        return Observation(as_value(result.value), as_std(result.std), result.values)
     if isinstance(result, tuple) and len(result) == 2:
         value, std = result
         return Observation(as_value(value), as_std(std))
@@ -80,7 +92,7 @@ def as_value(value: Any, also: str = "") -> float:
 def _as_float(value: Any, also: str = "") -> float:
     if isinstance(value, np.ndarray):
         if value.size != 1 or value.dtype.kind not in "biuf" or np.ma.is_masked(value):
-            raise InvalidInput(
+            raise WrongKind(
                 f"the value is an array of shape {value.shape} and type {value.dtype}: give one "
                 f"number{also}"
             )
@@ -92,7 +104,18 @@ def _as_float(value: Any, also: str = "") -> float:
             return math.inf
         except Exception:  # a user's object, such as a tensor of several numbers
             pass
-    raise InvalidInput(
-        f"the value is {value!r}: give one number{also}; if the evaluation failed, cancel the "
+    if isinstance(value, dict):
+        also += '; a dict of numbers needs constraints, such as constraints=["cost <= 10"]'
+    raise WrongKind(
+        f"the value is {shown(value)}: give one number{also}; if the evaluation failed, cancel the "
         "trial, or let the function raise"
     )
+
+
+def shown(value: Any) -> str:
+    """An object as Python shows it, shortened if it is long."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # an object of the user's own
+        text = f"an object of type {type(value).__name__}"
+    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"

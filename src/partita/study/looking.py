@@ -29,6 +29,7 @@ def as_result(study: Study) -> Result:
         **answer(best, study.space),
         certificate=notes[-1].certificate,
         guarantee=study.guarantee,
+        constraints=study.constraints_at(best.params),
         success=True,
         status=0,
         message=f"The study {study.path}.",

@@ -24,6 +24,7 @@ from partita._types import FloatArray
 from partita.errors import InvalidInput, NumericalError, StudyError
 from partita.optimize import early
 from partita.optimize.bulk import Batch
+from partita.optimize.contexts import Given
 from partita.optimize.game import Game
 from partita.optimize.optimizer import SAME_POINT, Optimizer
 from partita.optimize.trial import Trial
@@ -100,9 +101,10 @@ class State:
 
     # -- new events ----------------------------------------------------------------------------
 
-    def ask(self, time: float, owner: int | None) -> Begun:
-        """Begin a trial where the policy chooses."""
-        return self._begun(Kind.ASK, self.game.ask(), time, owner=owner)
+    def ask(self, time: float, owner: int | None, given: Given | None = None) -> Begun:
+        """Begin a trial where the policy chooses, with some coordinates given."""
+        fixed = None if given is None else given.coordinates
+        return self._begun(Kind.ASK, self.game.ask(fixed), time, owner=owner, given=given)
 
     def expect(self, unit: FloatArray, time: float, owner: int | None) -> Begun:
         """Begin a trial at a point (D,) that the user chose."""
@@ -132,7 +134,7 @@ class State:
     ) -> Event:
         """End a trial, pending or expired, with a value."""
         self.game.tell(number, *seen, reports)
-        data = as_data({"reports": early.as_json(reports)})
+        data = self._data(seen, reports)
         event = Event(self.seq + 1, Kind.TELL, number, time, seen.value, std=seen.std, data=data)
         return self._done(event)
 
@@ -140,14 +142,31 @@ class State:
         """End a trial, pending or expired, early."""
         expected = self.game.expected(reports)
         self.game.prune(number, expected, reports)
-        told = None if expected is None else list(expected)
+        told = None if expected is None else list(expected[:2])
         data = as_data({"reports": early.as_json(reports), "expected": told})
         return self._done(Event(self.seq + 1, Kind.PRUNE, number, time, data=data))
 
-    def cancel(self, number: int, time: float) -> Event:
-        """Cancel a pending trial."""
-        self.game.cancel(number)
-        return self._done(Event(self.seq + 1, Kind.CANCEL, number, time))
+    def cancel(self, number: int, time: float, failed: bool = False) -> Event:
+        """Cancel a pending trial, whose evaluation `failed` or was abandoned."""
+        self._give_up(number, failed)
+        data = as_data({"failed": True if failed else None})
+        return self._done(Event(self.seq + 1, Kind.CANCEL, number, time, data=data))
+
+    def _give_up(self, number: int, failed: bool) -> None:
+        if failed:
+            self.game.fail(number)
+        else:
+            self.game.cancel(number)
+
+    def _data(
+        self,
+        seen: Observation | None,
+        reports: Mapping[int, float],
+        fixed: list[int] | None = None,
+    ) -> str | None:
+        """What an event holds of an observation besides value and noise."""
+        values = None if seen is None else self.optimizer.constraints.named(seen.values)
+        return as_data({"reports": early.as_json(reports), "values": values, "fixed": fixed})
 
     def expire(self, number: int, time: float) -> Event:
         """Cancel a trial that has been pending for too long."""
@@ -165,11 +184,15 @@ class State:
         time: float,
         seen: Observation | None = None,
         owner: int | None = None,
+        given: Given | None = None,
     ) -> Begun:
-        trial, point = self.optimizer.trial(number), _as_bytes(self.game.ledger.unit(number))
-        params = params_json(trial.params)
-        value, std = (None, None) if seen is None else seen
-        event = Event(self.seq + 1, kind, number, time, value, params, point, owner, std)
+        trial, point = self.optimizer.trial(number, given), _as_bytes(self.game.ledger.unit(number))
+        params = params_json({**trial.params, **trial.context} if trial.context else trial.params)
+        value, std = (None, None) if seen is None else seen[:2]
+        # The values of the coordinates are those of the point.
+        fixed = None if given is None else sorted(given.coordinates)
+        data = self._data(seen, {}, fixed)
+        event = Event(self.seq + 1, kind, number, time, value, params, point, owner, std, data)
         return Begun(trial, self._done(event))
 
     def _done(self, event: Event) -> Event:
@@ -196,7 +219,7 @@ class State:
         told, mark = self.optimizer.n_told, FIRST_LOOK
         while mark < told:
             mark *= LOOK_FACTOR
-        if mark == told:
+        if mark == told and not self.optimizer.contexts.names:  # else there are many answers
             with suppress(NumericalError):
                 best = self.optimizer.recommend()
                 self.answer = Answer(told, *best[2:], self.optimizer.certificate())
@@ -233,7 +256,7 @@ class State:
         else:
             self.optimizer.number_of(number, kind)
             if kind != Kind.ADOPT:
-                self.game.cancel(number)
+                self._give_up(number, data.get("failed") is True)
         self._done(event)
 
     def _gather(self, event: Event, left: Any, following: int) -> None:
@@ -253,7 +276,8 @@ class State:
         """Take in the adds that have been gathered: all of them, unless the log was cut."""
         if self._batch:
             units, seen = zip(*self._batch, strict=True)
-            values, stds = (np.array(column, dtype=float) for column in zip(*seen, strict=True))
+            values = np.array([each.value for each in seen])
+            stds = np.array([each.std for each in seen], dtype=float)
             self.game.add_many(Batch(np.array(units), values, stds))
             self._look()
         self._batch, self._left = [], 0
@@ -274,7 +298,7 @@ class State:
         elif kind == Kind.ADD:
             self._check_allowed(number, unit)
             game.add(unit, *self._seen(event))
-        elif game.ledger.mark(game.ask()) != unit.tobytes():
+        elif game.ledger.mark(game.ask(self._fixed(event, unit))) != unit.tobytes():
             self._check_allowed(number, unit)
             game.move(number, unit)
             if not self.differing:
@@ -284,6 +308,18 @@ class State:
                     number,
                 )
             self.differing += 1
+
+    def _fixed(self, event: Event, unit: FloatArray) -> dict[int, float] | None:
+        """The coordinates of a point (D,) that an ask had been given."""
+        numbers = data_of(event, FIELDS[Kind.ASK]).get("fixed")
+        if numbers is None:
+            return None
+        whole = isinstance(numbers, list) and all(type(number) is int for number in numbers)
+        if not whole or not numbers or sorted(set(numbers)) != numbers:
+            raise InvalidInput(f"the coordinates that were fixed are {numbers!r:.40}")
+        if not 0 <= numbers[0] <= numbers[-1] < len(unit):
+            raise InvalidInput(f"there are no coordinates {numbers!r:.40}")
+        return {number: float(unit[number]) for number in numbers}
 
     def _point(self, event: Event) -> FloatArray:
         """The point of an event that begins a trial, (D,)."""
@@ -297,7 +333,7 @@ class State:
 
     def _seen(self, event: Event) -> Observation:
         """The value and the noise of an event; the given policy must be able to use the noise."""
-        seen = Observation(as_value(event.value), as_std(event.std))
+        seen = Observation(as_value(event.value), as_std(event.std), self._values(event))
         if seen.std is not None and not self.game.takes_std:
             raise StudyError(
                 f"the value of trial {event.trial} was reported with std={seen.std!r}, but "
@@ -306,6 +342,16 @@ class State:
                 "it from a backup"
             )
         return seen
+
+    def _values(self, event: Event) -> tuple[float, ...] | None:
+        """The values of the constrained quantities that an event has, if there are such."""
+        if event.kind == Kind.PRUNE:  # it ended before there were any
+            return None
+        values = data_of(event, FIELDS[Kind(event.kind)]).get("values")
+        constraints = self.optimizer.constraints
+        if values is None and not constraints.names:
+            return None
+        return constraints.stored(values)
 
     def _check_allowed(self, number: int, unit: FloatArray) -> None:
         """Refuse a point of the log that the constraint given now does not allow."""

@@ -14,7 +14,8 @@ from partita.gp.settings import Settings
 from partita.partition.sites import ArmSites, BoxSites
 
 from .candidates import Proposals, best_of
-from .model import CHANCE, Conditioned, Model, bounds_at, left_out
+from .limits import Limits
+from .model import CHANCE, Conditioned, Model, Moments, bounds_at, left_out
 from .regions import Region, Regions
 from .values import Sums
 
@@ -28,9 +29,13 @@ LOOKS = 3
 
 
 class _Answer(NamedTuple):
-    """A site that may be recommended, its mean, and that less one standard deviation."""
+    """A site that may be recommended, and its mean.
 
-    worth: float
+    `worth` is whether it is feasible, and its mean less one standard deviation; of one that is not,
+    how likely it is.
+    """
+
+    worth: tuple[bool, float]
     site: int
     mean: float
     posterior: Conditioned
@@ -68,9 +73,14 @@ class Answers:
     #: The highest bounds in the regions, and the settings that they were computed under.
     _bounds: dict[Region, _Bound] = field(default_factory=dict)
     _under: Settings | None = None
+    #: What must hold besides, if anything must.
+    limits: Limits | None = None
 
     def recommend(self, likely: list[Region], settings: Settings) -> Recommendation:
-        """The site of the likely regions with the highest mean less one standard deviation."""
+        """The site of the likely regions with the highest mean less one standard deviation.
+
+        Of those that are feasible, or else the site that most likely is.
+        """
         answers = [self._best_in(region, settings) for region in likely if region.sites]
         best = max(answers, key=lambda answer: answer.worth)
         point = self._sites.scaled[best.site]
@@ -91,9 +101,20 @@ class Answers:
         posterior = self._model.answering(informed_by, settings)
         at = posterior.moments_of(len(region.sites))
         lowered = at.mean - np.sqrt(at.variance)
+        feasible = None
+        if self.limits is not None and self.limits.quantities:
+            points = self._sites.scaled[region.own]
+            feasible = self.limits.feasible(points)
+            lowered = np.where(feasible, lowered, -math.inf)
         j, units = int(np.argmax(lowered)), posterior.settings.in_units
-        worth, mean = units(float(lowered[j])), units(float(at.mean[j]))
-        return _Answer(worth, region.sites[j], mean, posterior, informed_by)
+        if feasible is None or feasible[j]:
+            worth = True, units(float(lowered[j]))
+        else:
+            assert self.limits is not None
+            likelihood = self.limits.likelihood(points)
+            j = int(np.argmax(likelihood))
+            worth = False, float(likelihood[j])
+        return _Answer(worth, region.sites[j], units(float(at.mean[j])), posterior, informed_by)
 
     def predict(self, points: FloatArray, settings: Settings) -> Prediction:
         """Posterior and bounds at points (n, d) of the unit cube.
@@ -134,8 +155,12 @@ class Answers:
 
     def certificate(self, answer: Recommendation, settings: Settings, told: int) -> float:
         """What f can be above the answer, and more if it has risen above what was noted."""
+        return self._ceiling(answer, settings) - answer.lower + self.shortfall(answer, told)
+
+    def shortfall(self, answer: Recommendation, told: int) -> float:
+        """How far f has risen above what was noted, in proportion to the values since."""
         short = [note.told / told * (answer.lower - note.upper) for note in self.notes]
-        return self._ceiling(answer, settings) - answer.lower + max([0.0, *short])
+        return max([0.0, *short])
 
     def note_due(self, told: int) -> bool:
         """Whether it is time to note what f is at most, to see later whether that was so."""
@@ -163,7 +188,7 @@ class Answers:
         own, reach = region.own, self._model.reach(settings)
         posterior = self._model.answering(region.informed_by, settings)
         held, at_held = self._sites.scaled[own], posterior.moments_of(len(own))
-        top = at_held.highest(reach)
+        top = self._possible(held, at_held).highest(reach)
         best = best_of(held, at_held.mean, region)
         random = np.random.default_rng(LOOKS)
         for _ in range(LOOKS):
@@ -171,6 +196,13 @@ class Answers:
             if not len(fresh):
                 break
             new = posterior.moments_at(fresh)
-            top = max(top, new.highest(reach))
+            top = max(top, self._possible(fresh, new).highest(reach))
             best = best_of(fresh, new.mean + reach * np.sqrt(new.variance), region)
-        return posterior.settings.in_units(top)
+        return posterior.settings.in_units(top) if top > -math.inf else top
+
+    def _possible(self, points: FloatArray, moments: Moments) -> Moments:
+        """The moments of those of the points (n, d) that may be feasible."""
+        if self.limits is None or not self.limits.quantities:
+            return moments
+        may = self.limits.possible(points)
+        return Moments(moments.mean[may], moments.variance[may], moments.rows[:, may])

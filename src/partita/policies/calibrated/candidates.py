@@ -7,6 +7,7 @@ Notation: m candidates, those with data first, then fresh ones; V = L⁻¹K(data
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from partita.gp import _loops
 from partita.gp.fitting import JITTER
 from partita.gp.settings import Settings
 from partita.model.domains import Arms, Box, Grid
-from partita.model.mixed import Mixed
+from partita.model.mixed import Mixed, Rules
 from partita.partition.sites import SNAP_BITS, ArmSites, BoxSites
 from partita.policies.feasible import FeasiblePoints, between, unique
 
@@ -39,6 +40,10 @@ EXPLORATION = 2.0
 KEPT, KEPT_OPEN = 160, 16
 #: Pending points that are planned for, in a region.
 MOST_PLANNED = 128
+
+
+#: Makes another index (m,) of one at points (m, d), in units of the settings.
+Weigh = Callable[[FloatArray, FloatArray, Settings], FloatArray]
 
 
 class Proposals:
@@ -67,6 +72,34 @@ class Proposals:
         if self._numbers is None:
             self._numbers = {row.tobytes(): i for i, row in enumerate(self._arms)}
         return self._numbers[unit.tobytes()]
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates."""
+        return self._domain.dim
+
+    @property
+    def arms(self) -> FloatArray | None:
+        """The points (n, d) of a finite domain, in the unit cube."""
+        return self._arms
+
+    @property
+    def rules(self) -> Rules | None:
+        """The rules of a mixed domain."""
+        return self._domain.rules if isinstance(self._domain, Mixed) else None
+
+    def spread(self, rows: FloatArray) -> FloatArray:
+        """Points of a box or mixed domain for uniform rows (k, d), the constraint aside."""
+        return self._domain.spread(rows) if isinstance(self._domain, Mixed) else rows
+
+    def valid(self, rows: FloatArray) -> FloatArray:
+        """The points of the domain nearest to rows (k, d), without those it does not allow."""
+        if self._arms is not None:
+            return np.asarray(self._arms[self._nearest(rows)])
+        if not isinstance(self._domain, Mixed):
+            return rows
+        rows = self._domain.snap(rows)
+        return np.asarray(rows[self._domain.mask(rows)])
 
     def first(self, random: np.random.Generator, points: FloatArray) -> FloatArray:
         """Points of the domain to begin with, for uniform ones (n, d): at least one, at most n."""
@@ -279,17 +312,23 @@ def keep_best(
     reach: float,
     awaited: int = 0,
     uncertain: bool = False,
+    weigh: Weigh | None = None,
 ) -> Candidates:
     """The best candidates of those `held` (s, d), at `sites` (s,), and `fresh` ones (f, d).
 
     Those of the highest index are kept: the others would have to overtake them within the `room`
     for more observations. So are those of the highest bound, `reach` standard deviations up, the
     last `awaited` of the fresh ones, which are pending, and the most `uncertain` if asked for.
+    With `weigh`, the index is what that makes of it.
     """
     at_fresh = posterior.moments_at(fresh)
     mean = np.concatenate([at_held.mean, at_fresh.mean])
     variance = np.concatenate([at_held.variance, at_fresh.variance])
-    kept = _highest(mean, np.sqrt(variance), reach, awaited, uncertain)
+    std = np.sqrt(variance)
+    index = mean + EXPLORATION * std
+    if weigh is not None and len(mean) > KEPT:
+        index = weigh(np.concatenate([held, fresh]), index, posterior.settings)
+    kept = _highest(index, mean, std, reach, awaited, uncertain)
     s = int(np.searchsorted(kept, len(held)))
     of_held, of_fresh = kept[:s], kept[s:] - len(held)
     points = np.concatenate([held[of_held], fresh[of_fresh]])
@@ -311,12 +350,17 @@ def keep_best(
 
 
 def _highest(
-    mean: FloatArray, std: FloatArray, reach: float, awaited: int, uncertain: bool
+    index: FloatArray,
+    mean: FloatArray,
+    std: FloatArray,
+    reach: float,
+    awaited: int,
+    uncertain: bool,
 ) -> IntArray:
     """Numbers of the candidates to keep, in order."""
     if len(mean) <= KEPT:
         return np.arange(len(mean))
-    best = np.argpartition(-mean - EXPLORATION * std, KEPT)[:KEPT]
+    best = np.argpartition(-index, KEPT)[:KEPT]
     open_ = np.argpartition(-mean - reach * std, KEPT_OPEN)[:KEPT_OPEN]
     last = np.arange(len(mean) - awaited, len(mean))
     most = np.argpartition(-std, KEPT_OPEN)[:KEPT_OPEN] if uncertain else last

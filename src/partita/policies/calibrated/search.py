@@ -9,14 +9,16 @@ from typing import NamedTuple
 import numpy as np
 
 from partita._state import Saved, State, generator_state, wholes
-from partita._types import FloatArray
+from partita._types import BoolArray, FloatArray
 from partita.gp import _loops
 from partita.gp.fitting import JITTER
 from partita.gp.settings import Settings
 from partita.partition.sites import ArmSites, BoxSites
 
 from .candidates import EXPLORATION, Candidates, Plan, Proposals, best_of, keep_best
+from .limits import LEAST_CHANCE, Limits
 from .model import Model
+from .outlook import Outlook
 from .regions import Region, Regions
 from .values import Sums
 
@@ -30,6 +32,8 @@ RENEW_PART = 128
 #: A fresh candidate is evaluated only if f there may differ from f at a point evaluated before by
 #: more than this part of what is unknown of the latter.
 DISTINCT = 0.1
+#: The same with coordinates fixed. Each context has few values, so replicates are worth more.
+SLICE_DISTINCT = 0.4
 #: Regions whose candidates are kept at once.
 WARM_REGIONS = 6
 #: Without noise, evaluations are settled once the index promises less than this part of the
@@ -51,32 +55,6 @@ class Shaped(NamedTuple):
     variance: float
 
 
-@dataclass
-class Outlook:
-    """What the choice knows of a region. `Search` alone writes it."""
-
-    region: Region
-    #: Its candidates, if they are kept, and whether they are to be renewed before they are used.
-    candidates: Candidates | None = None
-    stale: bool = True
-    #: When it was last used, by the clock of the search.
-    used_at: int = 0
-    #: The highest index of the candidates, their highest upper bound, and the highest mean less one
-    #: standard deviation of those that were evaluated, when they were last computed.
-    index: float = math.inf
-    ceiling: float = math.inf
-    floor: float = -math.inf
-
-    def of_part(self, region: Region) -> Outlook:
-        """The outlook of a part of the region, which is thought as good as the whole."""
-        return Outlook(region, index=self.index, ceiling=self.ceiling, floor=self.floor)
-
-    def revive(self) -> None:
-        """Look for candidates again, if there were none."""
-        if self.index == -math.inf:
-            self.index, self.candidates, self.stale = math.inf, None, True
-
-
 @dataclass(eq=False)
 class Search:
     """Keeps an outlook for each region, and chooses among the regions and their candidates."""
@@ -86,9 +64,11 @@ class Search:
     _regions: Regions
     _model: Model
     proposals: Proposals
-    _random: np.random.Generator
+    random: np.random.Generator
     #: Whether fresh candidates are hardly ever points evaluated before.
     continuous: bool
+    #: What must hold besides, if anything must; it counts in the index.
+    limits: Limits | None = None
     #: One for each region, by number.
     outlooks: list[Outlook] = field(init=False)
     _clock: int = 0
@@ -108,7 +88,7 @@ class Search:
         kept = [i for i, one in enumerate(self.outlooks) if one.candidates is not None]
         bounds = [(one.index, one.ceiling, one.floor) for one in self.outlooks]
         return {
-            "random": generator_state(self._random),
+            "random": generator_state(self.random),
             "proposals": self.proposals.state(),
             "stale": np.array([one.stale for one in self.outlooks], dtype=bool),
             "used_at": wholes(one.used_at for one in self.outlooks),
@@ -122,7 +102,7 @@ class Search:
 
     def restore(self, saved: Saved) -> None:
         """Restore saved outlooks, of regions and sites that are there already."""
-        saved.generator("random", self._random)
+        saved.generator("random", self.random)
         self.proposals.restore(saved.part("proposals"))
         for name in _CLOCKS:
             setattr(self, name, saved.integer(name))
@@ -211,7 +191,7 @@ class Search:
         """The site of point `number` of a design, counted from 1, or any if that is used up."""
         if number <= len(design):
             return self.site_at(design[number - 1])
-        return self.site_at(self.proposals.anywhere(self._random))
+        return self.site_at(self.proposals.anywhere(self.random))
 
     def site_at(self, unit: FloatArray) -> int:
         """The site of a point (d,) of the unit cube, which is one of the domain exactly."""
@@ -236,13 +216,28 @@ class Search:
         width = self._model.reach(self._model.fit.best) if probe else EXPLORATION
         return self._best_candidate(outlook, width, plan)
 
+    @property
+    def points(self) -> FloatArray:
+        """The points (n, d) of all sites, in the unit cube."""
+        return self._sites.scaled
+
+    def best_in_slice(
+        self, candidates: Candidates, allowed: BoolArray, width: float, plan: Plan
+    ) -> FloatArray:
+        """The point (d,) of the highest mean plus `width` deviations, of those `allowed`."""
+        planned = candidates.planned(plan.plays_of(candidates))
+        return np.asarray(planned.points[self._choice(planned, width, allowed)])
+
     def likeliest(self, number: int) -> list[Region]:
         """The `number` regions where the best point may be, by their model or their values."""
 
         def hope(outlook: Outlook) -> float:
             if math.isfinite(outlook.floor) and not outlook.stale:
                 return outlook.floor
-            return self._sums.highest(outlook.region.own)
+            own = outlook.region.own
+            if self.limits is not None:
+                own = own[self.limits.satisfied(own)]
+            return self._sums.highest(own)
 
         return [one.region for one in sorted(self.outlooks, key=hope, reverse=True)[:number]]
 
@@ -266,7 +261,7 @@ class Search:
 
     def _any_region(self, told: int, plan: Plan) -> Outlook:
         """The region of a point drawn from the whole domain, ready to evaluate."""
-        number = self._regions.number_at(self.proposals.anywhere(self._random))
+        number = self._regions.number_at(self.proposals.anywhere(self.random))
         outlook = self.outlooks[number]
         self._use(outlook)
         if outlook.candidates is None or outlook.stale:
@@ -294,14 +289,26 @@ class Search:
         """The site in a region whose mean plus `width` standard deviations is the highest."""
         assert outlook.candidates is not None
         candidates = outlook.candidates.planned(plan.plays_of(outlook.candidates))
-        j, s = int(np.argmax(self._index(candidates, width))), len(candidates.sites)
+        return self._site_of(candidates, self._choice(candidates, width))
+
+    def _choice(
+        self, candidates: Candidates, width: float, allowed: BoolArray | None = None
+    ) -> int:
+        """The number of the best candidate: an evaluated one if that is as good as the same."""
+        index = self._index(candidates, width)
+        if allowed is not None:
+            index = np.where(allowed, index, -math.inf)
+            if index.max() == -math.inf:  # all in the slice were evaluated, without noise
+                index = np.where(allowed, candidates.mean, -math.inf)
+        distinct = DISTINCT if allowed is None else SLICE_DISTINCT
+        j, s = int(np.argmax(index)), len(candidates.sites)
         if j >= s and s and not self._sums.exact:
             row = candidates.scaled[j : j + 1]
             likeness = _loops.matern(row, candidates.scaled[:s], candidates.settings.form)[0]
             near = int(np.argmax(likeness))
-            if 2.0 - 2.0 * likeness[near] < DISTINCT**2 * candidates.variance[near]:
+            if 2.0 - 2.0 * likeness[near] < distinct**2 * candidates.variance[near]:
                 j = near
-        return self._site_of(candidates, j)
+        return j
 
     def _site_of(self, candidates: Candidates, j: int) -> int:
         """The site of candidate j, a new one if it has never been evaluated."""
@@ -325,6 +332,8 @@ class Search:
             away = planned.settings.from_units(best) + BETTER - planned.mean
             surprise = away / np.sqrt(np.maximum(planned.variance, JITTER))
             surprise[planned.played] = math.inf
+            if self.limits is not None:
+                surprise[self.limits.chances(planned.points) < LEAST_CHANCE] = math.inf
             if surprise.min(initial=math.inf) < least:
                 least, where = float(surprise.min()), (planned, int(surprise.argmin()))
         if where is None:  # all has been evaluated
@@ -339,7 +348,16 @@ class Search:
         index = candidates.mean + width * np.sqrt(candidates.variance)
         if self._sums.exact and not candidates.played.all():
             index[candidates.played] = -math.inf
-        return np.asarray(index)
+        return self._weighed(candidates.points, index, candidates.settings)
+
+    def _weighed(self, points: FloatArray, index: FloatArray, settings: Settings) -> FloatArray:
+        """The index of points (m, d) once what must hold besides counts, (m,)."""
+        if self.limits is None:
+            return index
+        bar = max(outlook.floor for outlook in self.outlooks)
+        return self.limits.weigh(
+            points, index, settings.from_units(bar) if math.isfinite(bar) else bar
+        )
 
     # -- candidates of one region ------------------------------------------------------------------
 
@@ -349,11 +367,11 @@ class Search:
         own = region.own
         assert len(own) or len(region.around), "a region has data"
         temperature = TEMPERATURE * min(1.0, math.sqrt(COOLING / max(told, 1)))
-        drawn = self._model.fit.draw(self._random, temperature)
+        drawn = self._model.fit.draw(self.random, temperature)
         posterior = self._model.choosing(region.informed_by, drawn)
         held, at_held = self._sites.scaled[own], posterior.moments_of(len(own))
-        best = best_of(held, at_held.mean, region)
-        fresh = self.proposals.draw(self._random, region.lower, region.upper, best)
+        best = best_of(held, self._merits(held, at_held.mean), region)
+        fresh = self.proposals.draw(self.random, region.lower, region.upper, best)
         if len(own) and (exact or not self.continuous):
             words = {row.tobytes() for row in held}
             fresh = np.array([row for row in fresh if row.tobytes() not in words])
@@ -369,6 +387,7 @@ class Search:
             reach=self._model.reach(self._model.fit.best),
             awaited=len(awaited),
             uncertain=exact,
+            weigh=self._weighed if self.limits is not None else None,
         )
         outlook.stale = False
         self._summarise(outlook)
@@ -382,10 +401,22 @@ class Search:
             outlook.index = outlook.ceiling = outlook.floor = -math.inf
             return
         settings, s = candidates.settings, len(candidates.sites)
+        lower = candidates.mean[:s] - np.sqrt(candidates.variance[:s])
+        if self.limits is not None:
+            lower = lower[self.limits.feasible(candidates.points[:s])]
+        best = float(lower.max(initial=-math.inf))
+        outlook.floor = settings.in_units(best) if best > -math.inf else best
         outlook.index = settings.in_units(float(self._index(candidates, EXPLORATION).max()))
         outlook.ceiling = settings.in_units(candidates.ceiling)
-        lower = candidates.mean[:s] - np.sqrt(candidates.variance[:s])
-        outlook.floor = settings.in_units(float(lower.max())) if s else -math.inf
+
+    def reweigh(self, number: int) -> None:
+        """Take note that what must hold counts otherwise in a region than it did."""
+        if self.outlooks[number].candidates is not None:
+            self._summarise(self.outlooks[number])
+
+    def _merits(self, points: FloatArray, means: FloatArray) -> FloatArray:
+        """Means of points (n, d), an amplitude lower where they are surely not feasible, (n,)."""
+        return means if self.limits is None else means - 1.0 + self.limits.chances(points)
 
     def _cool(self) -> None:
         """Give up the candidates of the regions used longest ago, but for WARM_REGIONS of them."""
