@@ -94,7 +94,7 @@ def test_noise(name):
 #: What one policy alone takes, or refuses.
 OWN = [
     ("pi-gp-ucb", "width", ("", "Mixture", None, 1, ["paper"], b"paper"), '"mixture" or "paper"'),
-    ("pi-gp-ucb", "split", ("", "none", None, 1, ["count"]), '"information" or "count"'),
+    ("pi-gp-ucb", "split", ("", "none", None, 1, ["count"]), '"information", "count" or "optimal"'),
     ("pi-gp-ucb", "initial_cells", (0, -1, 1.5, 2.0, "2", True, NAN, [2]), "initial_cells="),
     ("pi-gp-ucb", "index_slack", ("no", 2, None, [False]), "index_slack="),
     ("pi-gp-ucb", "alpha", (1e-14,), "rounding"),
