@@ -4,12 +4,20 @@
     python benchmarks/bounds.py --runs 5 --problems branin rkhs-2 --jobs 2
     python benchmarks/bounds.py --noise none         the same functions without noise
     python benchmarks/bounds.py --problems bbob      BBOB's noisy functions in 2 and 5 dimensions
+    python benchmarks/bounds.py --problems unseen    twelve functions that nothing was designed on,
+                                                     six of them spiky
     python benchmarks/bounds.py --tolerance 0.2      certificates of runs that end at the first
                                                      within so much of uniform sampling's regret
 
 With delta = 0.1 each bound is meant to hold nine times in ten. *answer*: f at the recommended point
 lies between its bounds. *certificate*: the recommended point is no farther below the optimum than
 it says. *anywhere*: f at random points of the domain lies between the bounds of `predict`.
+
+The last table has the certificates by dimension, all moments together: how many were finite, and
+how many of those held. An infinite one says nothing, and is counted in neither. What the library
+says of such certificates (`partita.policies.held`) is this table of
+
+    python benchmarks/bounds.py --problems measured --runs 3
 
 BBOB's noise is not centred: there the bounds are compared with E[y] instead of f, and where the
 noise is Cauchy's, which has no mean, with the median of y. A run is an instance.
@@ -23,7 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from common import at, grouped, parser, played, print_table
-from versus import bbob, problems
+from versus import bbob, problems, unseen
 
 import partita as pt
 from partita.experiments.play import Step
@@ -37,6 +45,8 @@ NONE = "none"
 #: What --problems calls BBOB's noisy functions, and their dimensions.
 BBOB = "bbob"
 BBOB_DIMS = (2, 5)
+#: What --problems calls the twelve functions of `unseen`, and these with all of `problems.NAMES`.
+UNSEEN, MEASURED = "unseen", "measured"
 #: With a tolerance, certificates are looked at once in this number of evaluations.
 LOOK_EVERY = 5
 
@@ -165,26 +175,54 @@ def report(
             f"mean {np.mean(wider):.2f}, median {np.median(wider):.2f}"
         )
         print(f"regret of the answer after {t:,}, a part of uniform sampling's: {lost:.4f}")
+    if "certificate" in heads:
+        print_by_dimension(results)
+
+
+def print_by_dimension(results: Mapping[Any, Sequence[Check]]) -> None:
+    """How many certificates were finite, and how many of those held, by dimension."""
+    ordinary: dict[int, list[Check]] = {}
+    spiky: dict[int, list[Check]] = {}
+    for (name, _), group in results.items():
+        part = spiky if name in unseen.SPIKY else ordinary
+        part.setdefault(problems.EVERY[name][0], []).extend(group)
+
+    def cells(group: Sequence[Check]) -> list[str]:
+        finite = [check for check in group if np.isfinite(check.certified)]
+        held = sum(check.certificate for check in finite)
+        share = f"{held / len(finite):.0%}" if finite else "–"
+        return [f"{len(finite)} of {len(group)}", f"{held} of {len(finite)}", share]
+
+    head = ["dimensions", "finite", "held", "share", "spiky: finite", "held", "share"]
+    parts = ordinary, spiky
+    dims = sorted({*ordinary, *spiky})
+    rows = [[str(dim), *(text for p in parts for text in cells(p.get(dim, [])))] for dim in dims]
+    print()
+    print_table(head, rows)
 
 
 def main() -> None:
     command = parser(__doc__)
+    sets = {
+        BBOB: [bbob.name(number, dim) for dim in BBOB_DIMS for number in bbob.FUNCTIONS],
+        UNSEEN: list(unseen.DIMS),
+        MEASURED: [*problems.NAMES, *unseen.DIMS],
+    }
     add = command.add_argument
     add("--runs", type=int, default=20, help="seeds a problem")
     add(
         "--problems",
         nargs="+",
         default=list(problems.NAMES),
-        choices=[*problems.EVERY, BBOB],
+        choices=[*problems.EVERY, *sets],
         metavar="NAME",
     )
     add("--noise", nargs="+", choices=(*problems.NOISES, NONE), default=list(problems.NOISES))
     add("--evaluations", type=int, default=max(CHECKPOINTS))
     add("--tolerance", type=float, help="end at the first certificate within it")
     options = command.parse_args()
-    every = [bbob.name(number, dim) for dim in BBOB_DIMS for number in bbob.FUNCTIONS]
-    chosen = [n for p in options.problems for n in (every if p == BBOB else [p])]
-    groups = [(name, noise) for noise in options.noise for name in chosen if name in problems.DIMS]
+    chosen = [name for given in options.problems for name in sets.get(given, [given])]
+    groups = [(name, noise) for noise in options.noise for name in chosen if name not in bbob.DIMS]
     skewed = [(name, bbob.OWN) for name in chosen if name in bbob.DIMS]
     if options.tolerance is None:
         play = partial(run, evaluations=options.evaluations)

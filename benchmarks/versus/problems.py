@@ -4,7 +4,8 @@ Synthetic functions are those of Janz et al. 2020, drawn by the seed; the others
 −1 to 1. Noise is uniform. "tenth": a tenth of the range, [−0.1, 0.1], and the paper's [−1, 1] for
 the synthetic ones. "whole": as wide as the function's range.
 
-BBOB's noisy functions (`bbob`) are here as well, with noise of their own.
+BBOB's noisy functions (`bbob`) are here as well, with noise of their own, and twelve functions that
+nothing was designed on (`unseen`), for benchmarks of the certificate.
 
 Players that are told a norm are told 1 where nobody knows it. Janz et al. 2020, figure 2.
 """
@@ -23,10 +24,12 @@ from partita.experiments.specs import Problem, ProblemSpec
 from partita.experiments.trace import NOISE_STREAM
 from partita.problems import RKHSFunction
 
-from . import bbob
+from . import bbob, unseen
 from .cube import on_cube
 
 NOISES = ("tenth", "whole")
+#: The half-width of the noise of functions with values from −1 to 1.
+WIDTHS = {"tenth": 0.1, "whole": 1.0}
 #: Where Ackley's optimum lies in the unit cube: off the centre, and on nobody's lattice.
 ACKLEY_OPTIMUM = (0.31, 0.62, 0.23, 0.57, 0.38)
 
@@ -35,21 +38,25 @@ LITERATURE = {"branin": 2, "camel": 2, "eggholder": 2, "hartmann3": 3, "hartmann
 ACKLEY = {"ackley-2": 2, "ackley-5": 5}
 DIMS = SYNTHETIC | LITERATURE | ACKLEY
 NAMES = tuple(DIMS)
-TITLES = {
-    "rkhs-1": "RKHS 1",
-    "rkhs-2": "RKHS 2",
-    "rkhs-3": "RKHS 3",
-    "rkhs-6": "RKHS 6",
-    "branin": "Branin",
-    "camel": "camel",
-    "eggholder": "Eggholder",
-    "hartmann3": "Hartmann 3",
-    "hartmann6": "Hartmann 6",
-    "ackley-2": "Ackley 2",
-    "ackley-5": "Ackley 5",
-} | bbob.TITLES
-#: With BBOB's.
-EVERY = {name: (dim, NOISES) for name, dim in DIMS.items()} | {
+TITLES = (
+    {
+        "rkhs-1": "RKHS 1",
+        "rkhs-2": "RKHS 2",
+        "rkhs-3": "RKHS 3",
+        "rkhs-6": "RKHS 6",
+        "branin": "Branin",
+        "camel": "camel",
+        "eggholder": "Eggholder",
+        "hartmann3": "Hartmann 3",
+        "hartmann6": "Hartmann 6",
+        "ackley-2": "Ackley 2",
+        "ackley-5": "Ackley 5",
+    }
+    | bbob.TITLES
+    | unseen.TITLES
+)
+#: With BBOB's and the unseen ones.
+EVERY = {name: (dim, NOISES) for name, dim in (DIMS | unseen.DIMS).items()} | {
     name: (dim, (bbob.OWN,)) for name, dim in bbob.DIMS.items()
 }
 
@@ -63,8 +70,10 @@ def build(name: str, noise: str, seed: int) -> Problem:
         raise ValueError(f"noise {noise!r} is unknown: give some of {', '.join(noises)}")
     if name in bbob.DIMS:
         return bbob.build(name, seed)
+    if name in unseen.DIMS:
+        return replace(unseen.build(name, seed), half_width=WIDTHS[noise])
     if name not in SYNTHETIC:
-        return replace(_fixed(name), half_width=0.1 if noise == "tenth" else 1.0)
+        return replace(_fixed(name), half_width=WIDTHS[noise])
     problem = _synthetic(DIMS[name], seed)
     return problem if noise == "tenth" else replace(problem, half_width=_half_range(problem))
 

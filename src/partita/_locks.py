@@ -40,13 +40,13 @@ def in_turn(method: Method) -> Method:
         with turn:
             return method(self)
 
-    def taken_tell(self: Any, x: Any, y: Any, *, std: Any = None) -> Any:
+    def taken_tell(self: Any, x: Any, y: Any, *, std: Any = None, count: Any = None) -> Any:
         try:
             turn = self._turn
         except AttributeError:
             turn = turn_of(self)
         with turn:
-            return method(self, x, y, std=std)
+            return method(self, x, y, std=std, count=count)
 
     def taken(self: Any, *args: Any, **settings: Any) -> Any:
         try:
@@ -57,7 +57,10 @@ def in_turn(method: Method) -> Method:
             return method(self, *args, **settings)
 
     # Frequent signatures have their own wrappers: `*args, **settings` would cost twice as much.
-    like: dict[str, Any] = {"(self)": taken_alone, "(self, x, y, *, std=None)": taken_tell}
+    like: dict[str, Any] = {
+        "(self)": taken_alone,
+        "(self, x, y, *, std=None, count=None)": taken_tell,
+    }
     passed_on = like.get(_arguments(method), taken)
     return cast(Method, functools.wraps(method)(passed_on))
 

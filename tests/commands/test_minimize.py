@@ -53,7 +53,9 @@ def test_it_prints_the_answer_its_bounds_and_a_command_that_runs(capsys):
     )
     assert low <= mean <= high
     assert re.search(
-        r"^  certificate +[0-9.e-]+: no other value is lower by more$", out, re.MULTILINE
+        r"^  certificate +[0-9.e-]+: an estimate: no other value is lower by more$",
+        out,
+        re.MULTILINE,
     )
     assert re.search(r"^  bounds +estimated, by a model fitted to the values$", out, re.MULTILINE)
     command = shlex.split(out.strip().splitlines()[-1])

@@ -39,7 +39,7 @@ def found(text, pattern):
 
 def test_each_is_short():
     files = [path for path in EXAMPLES.iterdir() if path.is_file()]
-    assert len(files) == 8  # two of them need clusters: see tests/heavy
+    assert len(files) == 9  # two of them need clusters: see tests/heavy
     for path in files:
         assert len(path.read_text(encoding="utf-8").splitlines()) < 60, path
 
@@ -52,6 +52,14 @@ def test_price():
     luckiest = found(out, rf"of the run earned {NUMBER}:")
     assert rule + 15 < tuned < 122.6  # the best there is, by brute force, is 122.4 ± 0.1
     assert luckiest > tuned + 20
+
+
+def test_context():
+    out = run("context.py")
+    prices = [found(out, rf"{segment} at noon: price {NUMBER}") for segment in ("new", "old")]
+    # The best there is, by brute force, is 3.16 and 5.36.
+    assert abs(prices[0] - 3.16) < 0.7
+    assert abs(prices[1] - 5.36) < 0.7
 
 
 def test_sampler():

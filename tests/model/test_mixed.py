@@ -128,7 +128,7 @@ def test_uniform_sampling_gives_each_feasible_value_the_same_chance():
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_constraint_that_allows_nothing_is_refused(policy):
     rule = Counted(lambda **_: False)
-    with pytest.raises(InvalidInput, match="allows none of 20,000 points tried"):
+    with pytest.raises(InvalidInput, match="allows none of 20,000 random points of the space"):
         policy(mixed(rule))
     assert len(rule.asked) <= 20_000
 

@@ -184,7 +184,7 @@ def test_choice_is_brute_forces(kind, where):
 
 @pytest.mark.parametrize("where", ["grid2", "arms", "box1", "box2"])
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.filterwarnings("ignore:step:partita.TheoryWarning")
+@pytest.mark.filterwarnings("ignore:evaluation:partita.TheoryWarning")
 def test_choice_of_variants_is_brute_forces(variant, where):
     check_steps(make("pi", DOMAINS[where], **{"horizon": 60, **VARIANTS[variant]}), 40, every=4)
 
@@ -527,7 +527,7 @@ def test_fair_data_never_warn(where):
 def test_playing_past_the_horizon_warns_once_and_goes_on(kind):
     policy = make(kind, DOMAINS["grid2"], horizon=10)
     run(policy, 10)
-    with pytest.warns(pt.TheoryWarning, match="step 11 is past the horizon of 10"):
+    with pytest.warns(pt.TheoryWarning, match="evaluation 11 is past the horizon of 10"):
         x = policy.ask()
     policy.tell(x, 0.0)
     run(policy, 20)

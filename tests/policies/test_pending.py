@@ -188,7 +188,7 @@ def test_tells_out_of_order_are_the_same_data(kind, where):
 @pytest.mark.parametrize("where", ["grid1", "grid2", "arms", "box1", "box2", "box5"])
 @pytest.mark.parametrize("kind", ["pi", "paper"])
 @pytest.mark.parametrize("ending", ["tell", "cancel", "bulk"])
-@pytest.mark.filterwarnings("ignore:step:partita.TheoryWarning")
+@pytest.mark.filterwarnings("ignore:evaluation:partita.TheoryWarning")
 def test_pending_points_whose_cell_splits(kind, where, ending):
     """Cells split under pending points, which move to children, some of them without data."""
     domain, f = DOMAINS[where], bumps(DOMAINS[where])

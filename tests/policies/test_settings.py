@@ -167,7 +167,7 @@ def test_odd_but_good_settings_are_taken():
 def test_past_the_horizon_it_warns_once_and_goes_on(name):
     policy = build(name, pt.Grid(3), horizon=5)
     asked = [policy.ask() for _ in range(5)]
-    with pytest.warns(pt.TheoryWarning, match="step 6 is past the horizon of 5"):
+    with pytest.warns(pt.TheoryWarning, match="evaluation 6 is past the horizon of 5"):
         asked.append(policy.ask())
     for x in [*asked, policy.ask()]:
         policy.tell(x, 0.1)

@@ -149,10 +149,16 @@ def split_program(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _joined(ours: Sequence[str]) -> list[str]:
-    """Join `--param -x:0:1` into one argument, which argparse would take for two options."""
+    """Keep argparse from taking what begins with a dash for an option.
+
+    `--param -x:0:1` is joined into one argument. The numbers after `--outcomes` get a space in
+    front, because -1e3 and -inf do not look like numbers to argparse.
+    """
     joined: list[str] = []
     for text in ours:
-        if joined and joined[-1] == "--param" and text.startswith("-") and ":" in text:
+        if "--outcomes" in joined[-2:] and text.startswith("-"):
+            joined.append(f" {text}")
+        elif joined and joined[-1] == "--param" and text.startswith("-") and ":" in text:
             joined[-1] += f"={text}"
         else:
             joined.append(text)
@@ -313,7 +319,7 @@ def _as_text(result: Result, options: argparse.Namespace, template: Template) ->
         ("", ""),
         ("value", bounded(result.fun, result.lower, result.upper)),
         *constraint_rows(result.constraints),
-        ("certificate", _certificate(result.certificate, options.direction)),
+        *_certificate_rows(result, options.direction),
         ("bounds", MEANING.get(result.guarantee, result.guarantee)),
     ]
     if read_seed(options.seed) is None:
@@ -336,11 +342,17 @@ def _failure(error: BaseException) -> str:
     return f"{error}\n  {command}" if command else str(error)
 
 
-def _certificate(value: float, direction: str) -> str:
-    other = "lower" if direction == "minimize" else "higher"
+def _certificate_rows(result: Result, direction: str) -> list[tuple[str, str]]:
+    from partita.optimize.wording import certificate_says, such_held
+
+    other, value = "lower" if direction == "minimize" else "higher", result.certificate
     if not math.isfinite(value):
-        return f"none: it is not known how much {other} the value can be elsewhere"
-    return f"{value:.4g}: no other value is {other} by more"
+        text = f"none: it is not known how much {other} the value can be elsewhere"
+        return [("certificate", text)]
+    says = certificate_says(value, result.guarantee, f"no other value is {other}")
+    held = such_held(value, result.guarantee, result.optimizer.space.dim)
+    rows = [("certificate", f"{value:.4g}: {says}")]
+    return [*rows, ("such held", held)] if held else rows
 
 
 def _short(value: object) -> str:

@@ -129,6 +129,13 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     )
     add("--kernel", metavar="NU:LENGTHSCALE", help="a Matérn kernel, such as 1.5:0.2")
     add(
+        "--outcomes",
+        nargs=2,
+        metavar=("LOW", "HIGH"),
+        help="what the value is on average lies in this range, such as 0 1 for an accuracy; none "
+        "for an end that is not known",
+    )
+    add(
         "--delta", type=float, default=0.1, metavar="P", help="probability that a bound fails (0.1)"
     )
 
@@ -169,8 +176,23 @@ def read_model(options: argparse.Namespace) -> dict[str, Any]:
         "norm_bound": options.norm_bound,
         "noise": None if options.noise is None else SubGaussian(options.noise),
         "kernel": kernel,
+        "outcomes": _read_outcomes(options.outcomes),
         "delta": options.delta,
     }
+
+
+def _read_outcomes(texts: list[str] | None) -> tuple[float | None, float | None] | None:
+    """The ends of --outcomes; the Python interface checks that they are a range."""
+    if texts is None:
+        return None
+    try:
+        low, high = (None if text.strip() == "none" else float(text) for text in texts)
+    except ValueError:
+        raise InvalidInput(
+            f"--outcomes {' '.join(text.strip() for text in texts)}: give two numbers, such as "
+            "0 1, or none for an end that is not known."
+        ) from None
+    return low, high
 
 
 def read_plot(text: str | None) -> Path | None:

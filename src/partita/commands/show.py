@@ -67,7 +67,12 @@ def _as_text(shown: dict[str, Any]) -> str:
     for name, known in (shown["constraints"] or {}).items():
         lines.append(f"  {name} {_constraint(known)}")
     if shown["certificate"] is not None:
-        lines.append(f"  certificate {shown['certificate']:.4g}: no other point is better by more")
+        from partita.optimize.wording import certificate_says
+
+        says = certificate_says(shown["certificate"], shown["guarantee"])
+        lines.append(f"  certificate {shown['certificate']:.4g}: {says}")
+        if shown["certificates_held"]:
+            lines.append(f"  such held {shown['certificates_held']}")
     lines += space
     lines += ["", "candidates, the one recommended first (mean, bounds, evaluations)"]
     lines += [f"  {_value(row)}, {row['evaluations']} ×: {_params(row)}" for row in shown["best"]]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from partita.optimize.optimizer import SAME_POINT
+from partita.optimize.wording import such_held
 from partita.policies import optional
 from partita.study.events import Kind
 from partita.study.looking import checkpoints
@@ -44,12 +45,15 @@ def summary(study: Study) -> dict[str, Any]:
         "expired": expired,
         "known_noise": _known_noise(study),
     }
-    parts |= dict.fromkeys(("params", "value", "lower", "upper", "certificate", "constraints"))
+    unknown = ("params", "value", "lower", "upper", "certificate", "certificates_held")
+    parts |= dict.fromkeys((*unknown, "constraints"))
     parts["best"] = []
-    if told:
+    if told and not study.contexts.names:  # each context has another answer
         best = study.recommend()
         parts |= {"params": _plain(best.params), "value": best.mean}
-        parts |= {"lower": best.lower, "upper": best.upper, "certificate": study.certificate()}
+        bound = study.certificate()
+        parts |= {"lower": best.lower, "upper": best.upper, "certificate": bound}
+        parts["certificates_held"] = such_held(bound, study.guarantee, study.space.dim)
         parts["constraints"] = constraints_json(study.constraints_at(best.params))
         parts["best"] = _best_candidates(study, best)
     parts["progress"] = [

@@ -55,6 +55,7 @@ class Progress:
     evaluations: IntArray  # their number at each checkpoint, (c,)
     band: Band  # of the best point, (c,)
     certificate: FloatArray  # (c,)
+    says: str = ""  # what the certificate says
 
 
 @dataclass(frozen=True, eq=False)

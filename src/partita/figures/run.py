@@ -118,7 +118,7 @@ def _draw_certificate(panel: Any, progress: Progress) -> None:
         panel.yaxis.set_major_locator(ticker.MaxNLocator(4, steps=STEPS))
     panel.yaxis.set_major_formatter("{x:g}")
     _set_evaluations(panel, len(progress.values))
-    write_heading(panel, "Certificate", "no other point is better by more")
+    write_heading(panel, "Certificate", progress.says)
 
 
 def _set_evaluations(panel: Any, n: int) -> None:

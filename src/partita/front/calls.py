@@ -35,6 +35,7 @@ def maximize(
     norm_bound: float | None = None,
     noise: Noise | None = None,
     kernel: Matern | None = None,
+    outcomes: tuple[float | None, float | None] | None = None,
     delta: float = DELTA,
     policy: str | Callable[..., Any] | None = None,
     feasible: Callable[..., Any] | None = None,
@@ -69,8 +70,8 @@ def maximize(
         abandoned.
     tolerance
         Stop once the certificate is at most this: no point can be better than the recommended one
-        by more. The certificate is checked after each of the first 40 evaluations, and then each
-        time their number has grown by 2.5 %.
+        by more, as proven, or as estimated if the bounds are calibrated. It is checked after each
+        of the first 40 evaluations, and then each time their number has grown by 2.5 %.
     callback
         Called after each value with an `Evaluation` (number, params, value, n_evals, seconds,
         optimizer, std, values). The run ends if it returns True or raises StopIteration.
@@ -84,6 +85,10 @@ def maximize(
     norm_bound, noise, kernel
         If all three are given, the policy is π-GP-UCB and the bounds are proven. Otherwise the
         calibrated policy uses those given and learns the rest.
+    outcomes
+        (low, high), what the mean of f can be, such as (0, 1) if f is an accuracy; None for an end
+        that is not known. Bounds, `fun` and the certificate respect it. Single values may lie
+        outside, as noise is added, unless `noise` rules that out; then the evaluation fails.
     delta
         The probability with which a bound may fail.
     policy
@@ -184,6 +189,7 @@ def maximize(
             study,
             optimizer,
             constraints,
+            outcomes,
         ),
         limits_of(n_evals, max_seconds, tolerance, callback),
         workers_of(executor, in_flight, batch),
@@ -207,6 +213,7 @@ def minimize(
     norm_bound: float | None = None,
     noise: Noise | None = None,
     kernel: Matern | None = None,
+    outcomes: tuple[float | None, float | None] | None = None,
     delta: float = DELTA,
     policy: str | Callable[..., Any] | None = None,
     feasible: Callable[..., Any] | None = None,
@@ -239,8 +246,8 @@ def minimize(
         abandoned.
     tolerance
         Stop once the certificate is at most this: no point can be better than the recommended one
-        by more. The certificate is checked after each of the first 40 evaluations, and then each
-        time their number has grown by 2.5 %.
+        by more, as proven, or as estimated if the bounds are calibrated. It is checked after each
+        of the first 40 evaluations, and then each time their number has grown by 2.5 %.
     callback
         Called after each value with an `Evaluation` (number, params, value, n_evals, seconds,
         optimizer, std). The run ends if it returns True or raises StopIteration.
@@ -254,6 +261,10 @@ def minimize(
     norm_bound, noise, kernel
         If all three are given, the policy is π-GP-UCB and the bounds are proven. Otherwise the
         calibrated policy uses those given and learns the rest.
+    outcomes
+        (low, high), what the mean of f can be, such as (0, 1) if f is an accuracy; None for an end
+        that is not known. Bounds, `fun` and the certificate respect it. Single values may lie
+        outside, as noise is added, unless `noise` rules that out; then the evaluation fails.
     delta
         The probability with which a bound may fail.
     policy
@@ -338,6 +349,7 @@ def minimize(
             study,
             optimizer,
             constraints,
+            outcomes,
         ),
         limits_of(n_evals, max_seconds, tolerance, callback),
         workers_of(executor, in_flight, batch),

@@ -58,7 +58,7 @@ class Problem:
 
     Attributes
     ----------
-    direction, space, n_evals, seed, assumptions, policy, feasible, constraints
+    direction, space, n_evals, seed, assumptions, policy, feasible, constraints, outcomes
         The arguments of an `Optimizer`.
     study
         The study that keeps the run, or None.
@@ -76,6 +76,7 @@ class Problem:
     study: StudyLike
     optimizer: Any = None
     constraints: Any = None
+    outcomes: Any = None
 
     def settings(self) -> dict[str, Any]:
         """The settings as keywords of `Optimizer` and `Study.open`."""
@@ -86,6 +87,7 @@ class Problem:
             "policy": self.policy,
             "feasible": self.feasible,
             "constraints": self.constraints,
+            "outcomes": self.outcomes,
             **self.assumptions.keywords(),
         }
 
@@ -256,7 +258,7 @@ def _result(run: Run, stop: Stop, dropped: int) -> Result:
     if _contradicted(player, best, last.certificate):
         message += (
             " The bounds contradict each other, so they do not hold: give a larger norm_bound or "
-            "noise."
+            "noise, or wider outcomes if you gave any."
         )
     return Result(
         **answer(best, player.space),
@@ -297,8 +299,7 @@ def _nothing(run: Run) -> EvaluationFailed:
 
 def _contradicted(player: Player, best: Suggestion, certificate: float) -> bool:
     """Whether the data contradict bounds that should hold."""
-    certain = player.guarantee in ("proven", "published")
-    if not certain or not optional.has_certificate(player.policy):
+    if player.guarantee not in optional.CERTAIN or not optional.has_certificate(player.policy):
         return False
     rounding = ROUNDING * (abs(best.lower) + abs(best.upper))
     return best.lower > best.upper + rounding or math.isinf(certificate)

@@ -15,7 +15,7 @@ from partita._types import FloatArray
 from partita.errors import InvalidInput, PartitaError
 from partita.space import Space
 
-from .values import as_std, as_value
+from .values import Observation
 
 #: What a column of numbers or choices may be, besides anything with `tolist`, such as a Series.
 _LISTS = (list, tuple)
@@ -77,7 +77,7 @@ def read_batch(
     std: Any,
     space: Space,
     point_of: Callable[[Any, str], FloatArray],
-    std_of: Callable[[Any, str], float | None],
+    observation: Callable[[Any, Any, str], Observation],
 ) -> Batch:
     """Observations that a user gives, checked.
 
@@ -86,27 +86,22 @@ def read_batch(
     params, values, std
         What `Optimizer.add` was given.
     space
-    point_of, std_of
-        The point of parameters, and noise that the policy takes: those of `Optimizer`.
+    point_of, observation
+        The point of parameters, and a value with its noise: those of `Optimizer`.
     """
     rows = _rows(params, space)
     n = len(rows)
     given = _column("value", values, n)
     noises = None if std is None else _column("std", std, n) if np.ndim(std) else [std] * n
-    units = np.empty((n, space.dim))
+    units, told, stds = np.empty((n, space.dim)), np.empty(n), np.full(n, np.nan)
     for i, row in enumerate(rows):
         with _Row(i):
             units[i] = point_of(row, "add")
-            given[i] = as_value(given[i])
-    stds = None
-    if noises is not None:
-        stds = np.empty(n)
-        for i, noise in enumerate(noises):
-            with _Row(i):
-                missing = noise is None or (isinstance(noise, float) and np.isnan(noise))
-                checked = None if missing else std_of(as_std(noise), "add")
-                stds[i] = np.nan if checked is None else checked
-    return Batch(units, np.array(given, dtype=float), stds)
+            noise = None if noises is None else noises[i]
+            missing = isinstance(noise, float) and np.isnan(noise)
+            seen = observation(given[i], None if missing else noise, "add")
+            told[i], stds[i] = seen.value, np.nan if seen.std is None else seen.std
+    return Batch(units, told, None if noises is None else stds)
 
 
 class _Row:

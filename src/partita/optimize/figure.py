@@ -17,6 +17,7 @@ from partita.policies import optional
 from partita.space import Categorical
 
 from .dimensions import Dimension, dimensions_of, evaluated, places_of, predicted
+from .wording import certificate_says
 
 if TYPE_CHECKING:
     from .result import Result
@@ -33,7 +34,8 @@ def figure_of(result: Result) -> RunFigure:
     """The data of the figure of a result."""
     history = result.history
     band = Band(history.best_mean, history.lower, history.upper)
-    progress = Progress(history.values, history.evaluations, band, history.certificate)
+    says = certificate_says(0.0, result.guarantee)
+    progress = Progress(history.values, history.evaluations, band, history.certificate, says)
     return RunFigure(title_of(result), text_of(result), progress, _view(result))
 
 

@@ -14,10 +14,12 @@ import numpy as np
 
 from partita._types import FloatArray, Prediction, Recommendation
 from partita.errors import InvalidInput, NotPending
+from partita.model.outcomes import Outcomes
 from partita.policies import optional
 from partita.policies.base import Policy
 
 from .bulk import Batch
+from .contexts import Contexts
 from .early import FEWEST, Curves, Rule
 from .trials import FAILED, FINISHED, PRUNED, Ledger
 from .values import Observation
@@ -40,22 +42,44 @@ class Game:
         What they reported on their way.
     """
 
+    #: What f can be, in the user's direction; None if that is not known.
+    _outcomes: Outcomes | None = None
+
     def __init__(
-        self, policy: Policy, dim: int, direction: str, quantities: Sequence[str] = ()
+        self,
+        policy: Policy,
+        dim: int,
+        direction: str,
+        quantities: Sequence[str] = (),
+        outcomes: Outcomes | None = None,
+        contexts: Contexts | None = None,
     ) -> None:
         self.policy = policy
+        self._contexts = contexts
         self.ledger = Ledger(dim, quantities)
         self.curves = Curves()
         self._rule: tuple[int, Rule | None] = (0, None)
         self._sign = -1.0 if direction == "minimize" else 1.0
+        self._outcomes = outcomes
 
-    def ask(self) -> int:
-        """Begin a trial where the policy chooses."""
-        return self.ledger.append(self.policy.ask())
+    def ask(self, fixed: Mapping[int, float] | None = None) -> int:
+        """Begin a trial where the policy chooses, with coordinates {number: value} as given."""
+        if not fixed:
+            return self.ledger.append(self.policy.ask())
+        given = np.zeros(self.ledger.units.shape[1])
+        given[list(fixed)] = list(fixed.values())
+        seen = self._seen(given)
+        unit = np.array(optional.ask_fixed(self.policy, {n: float(seen[n]) for n in fixed}))
+        unit[list(fixed)] = given[list(fixed)]
+        return self.ledger.append(unit)
+
+    def _seen(self, units: FloatArray) -> FloatArray:
+        """Points (..., D) as the policy sees them: see `Contexts.coarse`."""
+        return units if self._contexts is None else self._contexts.coarse(units)
 
     def expect(self, unit: FloatArray) -> int:
         """Begin a trial at a point that was chosen elsewhere."""
-        optional.expect(self.policy, unit)
+        optional.expect(self.policy, self._seen(unit))
         return self.ledger.append(unit)
 
     def tell(
@@ -80,7 +104,7 @@ class Game:
         """End a trial early, with the value that was to be expected, if that is known."""
         if expected is None:
             with suppress(NotPending):
-                self.policy.cancel(self.ledger.unit(number))
+                self.policy.cancel(self._seen(self.ledger.unit(number)))
             self.ledger.settle(number, PRUNED)
         else:
             self._learn(self.ledger.unit(number), *expected)
@@ -112,13 +136,13 @@ class Game:
     def cancel(self, number: int) -> None:
         """Give up a pending trial."""
         with suppress(NotPending):  # a value added at the same point settled it for the policy
-            self.policy.cancel(self.ledger.unit(number))
+            self.policy.cancel(self._seen(self.ledger.unit(number)))
         self.ledger.settle(number, FAILED)
 
     def fail(self, number: int) -> None:
         """Cancel a pending trial whose evaluation failed, which says something of its place."""
         with suppress(NotPending):  # as above
-            optional.fail(self.policy, self.ledger.unit(number))
+            optional.fail(self.policy, self._seen(self.ledger.unit(number)))
         self.ledger.settle(number, FAILED)
         self.ledger.failures.add(number)
 
@@ -160,6 +184,7 @@ class Game:
         measured: Sequence[float] | None = None,
     ) -> None:
         """Report a value to the policy; a user's own policy may lack the argument std."""
+        unit = self._seen(unit)
         if measured:
             optional.measure(self.policy, unit, measured)
         if std is None:
@@ -169,8 +194,8 @@ class Game:
 
     def move(self, number: int, unit: FloatArray) -> None:
         """Move a pending trial to another point than the policy chose."""
-        self.policy.cancel(self.ledger.unit(number))
-        optional.expect(self.policy, unit)
+        self.policy.cancel(self._seen(self.ledger.unit(number)))
+        optional.expect(self.policy, self._seen(unit))
         self.ledger.move(number, unit)
 
     def anew(self, policy: Policy) -> Game:
@@ -181,42 +206,62 @@ class Game:
         for units, values, stds, measured in game.ledger.told():
             for unit, row in zip(units, measured.tolist(), strict=True):
                 if row and not math.isnan(row[0]):  # of a pruned trial none is known
-                    optional.measure(policy, unit, row)
+                    optional.measure(policy, self._seen(unit), row)
             game._learn_many(units, values, stds)
         for number in sorted(game.ledger.failures):
-            optional.expect(policy, game.ledger.unit(number))
+            optional.expect(policy, self._seen(game.ledger.unit(number)))
             with suppress(NotPending):
-                optional.fail(policy, game.ledger.unit(number))
+                optional.fail(policy, self._seen(game.ledger.unit(number)))
         for unit in game.ledger.pending():
-            optional.expect(policy, unit)
+            optional.expect(policy, self._seen(unit))
         return game
 
     def _learn_many(self, units: FloatArray, values: FloatArray, stds: FloatArray | None) -> None:
         """Report values (n,) at points (n, D) to the policy, all with known noise or none."""
         if isinstance(self.policy, Policy):
-            self.policy.tell(units, self._sign * values, std=stds)
+            self.policy.tell(self._seen(units), self._sign * values, std=stds)
             return
         noises = [None] * len(values) if stds is None else stds.tolist()
         for unit, value, std in zip(units, values.tolist(), noises, strict=True):
             self._learn(unit.copy(), value, std)
 
-    def certificate(self) -> float:
+    def certificate(self, fixed: Mapping[int, float] | None = None) -> float:
         """How much better than the recommended point any other can be; infinite if unknown."""
-        return optional.certificate(self.policy)
+        if fixed:
+            bound = optional.certificate_fixed(self.policy, fixed)
+        else:
+            bound = optional.certificate(self.policy)
+        outcomes = self._outcomes
+        if outcomes is None:
+            return bound
+        upwards = outcomes if self._sign > 0 else outcomes.negated
+        return upwards.certificate(bound, self._best(fixed), self._proven)
 
-    def recommend(self) -> Recommendation:
+    def _best(self, fixed: Mapping[int, float] | None) -> Recommendation:
+        """The policy's recommended point, where some coordinates are fixed if they are given."""
+        return optional.recommend_fixed(self.policy, fixed) if fixed else self.policy.recommend()
+
+    @property
+    def _proven(self) -> bool:
+        """Whether data that contradict the bounds show that an assumption is wrong."""
+        return optional.guarantee(self.policy) in optional.CERTAIN
+
+    def recommend(self, fixed: Mapping[int, float] | None = None) -> Recommendation:
         """The policy's recommended point, with mean and bounds in the user's direction."""
-        best = self.policy.recommend()
+        best = self._best(fixed)
         lower, upper = best.lower, best.upper
         if self._sign < 0:
             lower, upper = -upper, -lower
         mean = self._sign * best.mean
-        return Recommendation(np.asarray(best.x), mean + 0.0, lower + 0.0, upper + 0.0)
+        best = Recommendation(np.asarray(best.x), mean + 0.0, lower + 0.0, upper + 0.0)
+        return best if self._outcomes is None else self._outcomes.limited(best, self._proven)
 
     def predict(self, units: FloatArray) -> Prediction:
         """The posterior at points (n, D), in the user's direction."""
         posterior = optional.predict(self.policy, units)
-        if self._sign > 0:
+        if self._sign < 0:
+            mean, std, lower, upper = posterior
+            posterior = Prediction(-mean, std, -upper, -lower)
+        if self._outcomes is None:
             return posterior
-        mean, std, lower, upper = posterior
-        return Prediction(-mean, std, -upper, -lower)
+        return self._outcomes.prediction(posterior, self._proven)

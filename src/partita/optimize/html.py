@@ -17,6 +17,7 @@ from partita._text import HIDDEN, bounded, duration, number, value_text
 from partita._types import FloatArray
 
 from .tables import Columns, columns_of
+from .wording import certificate_says, such_held
 
 if TYPE_CHECKING:
     from .player import Player
@@ -50,13 +51,10 @@ def text(value: object, most: int = LONGEST) -> str:
 def result_html(result: Result) -> str:
     """A result: the answer, its bounds, how the run went."""
     failed = f", {result.nfail:,} failed" if result.nfail else ""
-    certificate = number(result.certificate)
-    if math.isfinite(result.certificate):
-        certificate += " (no other point is better by more)"
     rows = [
         *_params_rows(result.params),
         ("value", f"{bounded(result.fun, result.lower, result.upper)} ({result.guarantee})"),
-        ("certificate", certificate),
+        *_certificate_rows(result.certificate, result.guarantee, result.optimizer.space.dim),
         ("evaluations", f"{result.nfev:,}{failed}, {duration(result.seconds)}"),
         ("seed", str(result.get("seed", "not known"))),
     ]
@@ -70,17 +68,25 @@ def player_html(player: Player, name: str) -> str:
     others = ((player.n_pending, "pending"), (player.n_failed, "failed"))
     states += [f"{count:,} {state}" for count, state in others if count]
     rows: list[tuple[str, str]] = []
-    if player.n_told:
+    if player.n_told and not player.contexts.names:  # each context has another answer
         best = player.recommend()
         rows += _params_rows(best.params)
         rows.append(("value", bounded(best.mean, best.lower, best.upper)))
-        rows.append(("certificate", number(player.certificate())))
+        rows += _certificate_rows(player.certificate(), player.guarantee, player.space.dim)
     else:
         lines = [line.partition("  ") for line in player.space.describe().splitlines()]
         rows += [(name if spec else "space", spec.strip() or name) for name, _, spec in lines]
         rows = rows[:MOST_PARAMS]
     rows += [("policy", type(player.policy).__name__), ("seed", str(player.seed))]
     return _box(name, f"{player.direction}, {', '.join(states)}", _rows(rows))
+
+
+def _certificate_rows(certificate: float, guarantee: str, dim: int) -> list[tuple[str, str]]:
+    """A certificate, what it says, and how often such ones held if it is an estimate."""
+    says = certificate_says(certificate, guarantee)
+    held = such_held(certificate, guarantee, dim)
+    rows = [("certificate", f"{number(certificate)} ({says})")]
+    return [*rows, ("such held", held)] if held else rows
 
 
 def trials_html(trials: Trials) -> str:

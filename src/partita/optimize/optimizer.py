@@ -22,12 +22,14 @@ from partita.errors import HalfChanged, InvalidInput, NotPending, Settled
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
+from partita.model.outcomes import Outcomes
 from partita.policies import optional
 from partita.policies.base import Policy
 from partita.space import Space, as_space
 
 from .bulk import is_many, read_batch
 from .constraints import Constraints, Known
+from .contexts import Given, read_contexts
 from .early import Progress, Rule
 from .game import Game
 from .logs import log_added, log_begun, log_cancelled, log_pruned, log_told
@@ -38,6 +40,8 @@ from .values import Observation, as_std, as_value
 
 #: The rounding error allowed in a coordinate of the unit cube.
 SAME_POINT = 1e-9
+#: Contexts among which the worst is looked for.
+WORST_OF = 32
 
 
 class Optimizer:
@@ -62,6 +66,9 @@ class Optimizer:
         If all three are given, the policy is `PiGPUCB`, whose bounds are proven. Otherwise it is
         `CalibratedUCB`, which uses those given and learns the rest. Lengthscales are measured in
         the unit cube that the space maps to.
+    outcomes : (low, high), optional
+        What the mean of the function can be, such as (0, 1) for an accuracy; None for an end that
+        is not known. Answers respect it; it does not affect which trials are asked for.
     delta : float
         The probability with which a bound may fail.
     policy : str, class or function, optional
@@ -73,6 +80,24 @@ class Optimizer:
     constraints : list of str, optional
         Bounds on other quantities that an evaluation shows, such as `["cost <= 10"]`. Values are
         then told as dicts, such as `{"loss": 0.3, "cost": 9.1}`.
+    context : dict or list of names, optional
+        What is known before each trial and not to be chosen, such as the hour or the customer: a
+        dict like a space, or names of parameters of the space. Each `ask` then needs a context, and
+        the best parameters for it are learned. `feasible` gets the context, too.
+
+    Examples
+    --------
+    A price for each hour and kind of customer:
+
+    >>> import partita as pt
+    >>> context = {"hour": (0, 24), "segment": ["new", "old"]}
+    >>> optimizer = pt.Optimizer({"price": (1, 9)}, direction="maximize", context=context)
+    >>> trial = optimizer.ask(context={"hour": 13.5, "segment": "new"})
+    >>> optimizer.tell(trial, 0.7)
+    >>> trial.context
+    {'hour': 13.5, 'segment': 'new'}
+    >>> sorted(optimizer.recommend(context={"hour": 20, "segment": "old"}).params)
+    ['price']
     """
 
     def __init__(
@@ -85,17 +110,24 @@ class Optimizer:
         norm_bound: float | None = None,
         noise: Noise | None = None,
         kernel: Matern | None = None,
+        outcomes: tuple[float | None, float | None] | None = None,
         delta: float = 0.1,
         policy: str | Callable[..., Any] | None = None,
         feasible: Callable[..., Any] | None = None,
         constraints: Sequence[str] | None = None,
+        context: Mapping[str, Any] | Sequence[str] | None = None,
     ) -> None:
         self.direction = check_choice("direction", direction, ("minimize", "maximize"))
         if n_evals is not None:
             n_evals = _check_evaluations(n_evals)
-        self.space: Space = as_space(space, feasible)
+        #: Which parameters of `space` are the context.
+        self.contexts = read_contexts(as_space(space, feasible), context)
+        self.space: Space = self.contexts.space
         check_lengthscales(kernel, self.space)
         assumptions = Assumptions(kernel, norm_bound, noise, check_delta(delta))
+        #: What the mean of the function can be; None if that is not known.
+        self.outcomes = Outcomes.of(outcomes)
+        self._noise = noise
         self.seed = seed_or_drawn(seed)
         #: How to make the policy again; None if that could not be pickled with the optimizer.
         self._recipe: tuple[Any, ...] | None = (
@@ -107,7 +139,19 @@ class Optimizer:
         )
         self.constraints = Constraints(constraints, self.space)
         #: The policy and its trials at points of the unit cube. A study uses it directly.
-        self.game = Game(self._new_policy(), self.space.dim, self.direction, self.constraints.names)
+        self.game = Game(
+            self._new_policy(),
+            self.space.dim,
+            self.direction,
+            self.constraints.names,
+            self.outcomes,
+            self.contexts,
+        )
+        if self.outcomes is not None:
+            known = norm_bound if assumptions.complete else None
+            self.outcomes.check_assumptions(noise, known)
+        if self.contexts.names:
+            self._check_fixes("Optimizer")
         self._turn = _lock_of(self.game.policy)
         #: The method that is changing the policy, or was when it was interrupted.
         self._changed_by: str | None = None
@@ -121,19 +165,41 @@ class Optimizer:
     # -- asking and telling --------------------------------------------------------------------
 
     @overload
-    def ask(self, count: None = None) -> Trial: ...
+    def ask(
+        self,
+        count: None = None,
+        *,
+        context: Mapping[str, Any] | None = None,
+        fixed: Mapping[Any, Any] | None = None,
+    ) -> Trial: ...
     @overload
-    def ask(self, count: int) -> list[Trial]: ...
-    def ask(self, count: int | None = None) -> Trial | list[Trial]:
+    def ask(
+        self,
+        count: int,
+        *,
+        context: Mapping[str, Any] | None = None,
+        fixed: Mapping[Any, Any] | None = None,
+    ) -> list[Trial]: ...
+    def ask(
+        self,
+        count: int | None = None,
+        *,
+        context: Mapping[str, Any] | None = None,
+        fixed: Mapping[Any, Any] | None = None,
+    ) -> Trial | list[Trial]:
         """The next trial to evaluate, or a list of `count` trials to evaluate at the same time.
 
-        They are pending until they are told, pruned or cancelled.
+        They are pending until they are told, pruned or cancelled. `context` is the context that
+        they are for. `fixed` are parameters that are not to be chosen, such as {"depth": 6}; in a
+        space of arrays, by place: {0: 0.5}.
         """
         begun: list[Trial] = []
         with self._turn:
             number = 1 if count is None else check_count(count)
+            given = self.given(context, fixed, "ask")
+            args = () if given is None else (given.coordinates,)
             try:
-                begun.extend(self._trial(self._play("ask")) for _ in range(number))
+                begun.extend(self._trial(self._play("ask", *args), given) for _ in range(number))
             except Exception:  # all or none
                 for trial in begun:
                     self._play("cancel", trial.number)
@@ -142,11 +208,12 @@ class Optimizer:
             log_begun(trial.number, trial.params)
         return begun[0] if count is None else begun
 
-    def expect(self, params: Any) -> Trial:
+    def expect(self, params: Any, context: Mapping[str, Any] | None = None) -> Trial:
         """A new trial at parameters that you chose and are evaluating.
 
         It is pending until it is told or cancelled, like a trial from `ask`.
         """
+        params = self.contexts.joined(params, context, "expect")
         with self._turn:
             trial = self._trial(self._play("expect", self.point_of(params, "expect")))
         log_begun(trial.number, trial.params, "expected")
@@ -202,7 +269,13 @@ class Optimizer:
             self._play("fail", number)
         log_cancelled(number)
 
-    def add(self, params: Any, value: Any, std: Any = None) -> Any:
+    def add(
+        self,
+        params: Any,
+        value: Any,
+        std: Any = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> Any:
         """Report a value known from elsewhere, and return the number of its new trial.
 
         Or many at once, and get the list of their numbers. That is far quicker than one by one,
@@ -219,6 +292,8 @@ class Optimizer:
         std
             As for `tell`: a number; for many, one for all or n numbers, None or NaN where it is not
             known.
+        context
+            The context of the value. For many, it can be given in `params` instead.
 
         Notes
         -----
@@ -235,6 +310,8 @@ class Optimizer:
         >>> optimizer.add({"rate": [0.02, 0.001], "depth": [4, 8]}, [0.37, 0.58])
         [1, 2]
         """
+        if context is not None:
+            params = self.contexts.joined(params, context, "add")
         with self._turn:
             if is_many(params, value, self.space):
                 self.constraints.refuse_many()
@@ -245,7 +322,7 @@ class Optimizer:
         return number
 
     def _add_many(self, params: Any, values: Any, stds: Any) -> list[int]:
-        batch = read_batch(params, values, stds, self.space, self.point_of, self.std_of)
+        batch = read_batch(params, values, stds, self.space, self.point_of, self.observation)
         try:
             return list(self._play("add_many", batch))
         except Exception:
@@ -304,14 +381,16 @@ class Optimizer:
         self.number_of(trial, "hold")
 
     @in_turn
-    def trial(self, number: int) -> Trial:
+    def trial(self, number: int, given: Given | None = None) -> Trial:
         """The trial with this number, as `ask` or `expect` returned it."""
-        return self._trial(number)
+        return self._trial(number, given)
 
-    def _trial(self, number: int) -> Trial:
+    def _trial(self, number: int, given: Given | None = None) -> Trial:
         unit = self.game.ledger.unit(number)
         origin = self.space.mark, unit.tobytes()
-        return Trial(number, self.space.decode(unit), unit, origin, Progress(self._rule()))
+        whole = self.contexts.as_given(self.space.decode(unit), given)
+        params, context = self.contexts.split(whole)
+        return Trial(number, params, unit, origin, Progress(self._rule()), context)
 
     @in_turn
     def expected(self, reports: Mapping[int, float]) -> Observation | None:
@@ -323,6 +402,22 @@ class Optimizer:
         """Which trials are hopeless by now; free of cost where nothing is reported."""
         rule: Rule | None = self._play("rule") if len(self.game.curves) else None
         return rule
+
+    def given(self, context: Any, fixed: Any, verb: str) -> Given | None:
+        """What a context and fixed values give; `verb` is for the error message."""
+        given = self.contexts.given(context, fixed, verb)
+        if given is not None:
+            self._check_fixes(verb)
+        return given
+
+    def _check_fixes(self, verb: str) -> None:
+        """Refuse what cannot be done for a context or with values fixed."""
+        if self.constraints.names:
+            raise InvalidInput(
+                f"{verb}: constraints cannot be combined with a context or with fixed values. "
+                "Leave out one of them, or give what is known before a trial as `feasible`"
+            )
+        optional.check_fixes(self.game.policy)
 
     def point_of(self, params: Any, verb: str) -> FloatArray:
         """The point (D,) of feasible parameters; `verb` is for the error message."""
@@ -338,8 +433,12 @@ class Optimizer:
         """What is told, checked; with constraints, by name. `verb` is for the error."""
         if self.constraints.names:
             seen = self.constraints.observation(value, std)
-            return seen._replace(std=self.std_of(seen.std, verb))
-        return Observation(as_value(value), self.std_of(std, verb))
+            seen = seen._replace(std=self.std_of(seen.std, verb))
+        else:
+            seen = Observation(as_value(value), self.std_of(std, verb))
+        if self.outcomes is not None:
+            self.outcomes.check(seen.value, seen.std, self._noise, verb)
+        return seen
 
     def std_of(self, std: Any, verb: str) -> float | None:
         """The noise of a value, checked; `verb` is for the error message."""
@@ -379,7 +478,8 @@ class Optimizer:
             ours = trial._origin == (self.space.mark, ledger.mark(trial.number))
         else:  # made by hand
             unit = ledger.unit(trial.number)
-            ours = float(np.abs(self.space.encode(trial.params) - unit).max()) <= SAME_POINT
+            params = self.contexts.joined(trial.params, trial.context, verb)
+            ours = float(np.abs(self.space.encode(params) - unit).max()) <= SAME_POINT
         if not ours:
             raise InvalidInput(
                 f"{verb}({trial!r}): trial {trial.number} of this optimizer has other parameters. "
@@ -388,15 +488,23 @@ class Optimizer:
 
     # -- answers -------------------------------------------------------------------------------
 
-    def recommend(self) -> Suggestion:
+    def recommend(
+        self,
+        context: Mapping[str, Any] | None = None,
+        fixed: Mapping[Any, Any] | None = None,
+    ) -> Suggestion:
         """The best parameters by the posterior, which need not be those with the best value.
 
         Of the parameters that were evaluated, the calibrated policy recommends those with the best
-        mean less one standard deviation, and π-GP-UCB those with the best bound.
+        mean less one standard deviation, and π-GP-UCB those with the best bound. For a context, or
+        with values `fixed`, they need not have been evaluated, nor the context asked for.
         """
+        given = self.given(context, fixed, "recommend")
+        args = () if given is None else (given.coordinates,)
         with self._turn:
-            unit, *bounds = self._play("recommend")
-        params = self.space.decode(unit)
+            unit, *bounds = self._play("recommend", *args)
+        whole = self.contexts.as_given(self.space.decode(unit), given)
+        params, _ = self.contexts.split(whole)
         return Suggestion(params, by_place(params), *bounds)
 
     def constraints_at(self, params: Any) -> dict[str, Known]:
@@ -405,28 +513,49 @@ class Optimizer:
         with self._turn:
             return self.constraints.known_at(self.policy, unit)
 
-    def certificate(self) -> float:
+    def certificate(
+        self,
+        context: Mapping[str, Any] | None = None,
+        fixed: Mapping[Any, Any] | None = None,
+    ) -> float:
         """A bound on how much better any other parameters can be than the recommended ones.
 
-        It is infinite if the policy gives no such bound, or cannot give one yet.
+        If `guarantee` is "proven", it fails with probability delta at most. If it is "calibrated",
+        the bound is an estimate by the fitted model, and fails where a narrow peak hides between
+        the evaluations: docs/calibrated.md measures how often. It is infinite if the policy gives
+        no such bound, or cannot give one yet.
+
+        With contexts, `certificate()` is that of the worst of 32 contexts all over their space, or
+        of all contexts if there are no more.
         """
+        if self.contexts.names and context is None and fixed is None:
+            those = self.contexts.sample(WORST_OF)
+            with self._turn:
+                return max(float(self._play("certificate", one)) for one in those)
+        given = self.given(context, fixed, "certificate")
+        args = () if given is None else (given.coordinates,)
         with self._turn:
-            bound: float = self._play("certificate")
+            bound: float = self._play("certificate", *args)
             return bound
 
-    def predict(self, params: Sequence[Any] | FloatArray) -> Prediction:
+    def predict(
+        self, params: Sequence[Any] | FloatArray, context: Mapping[str, Any] | None = None
+    ) -> Prediction:
         """The posterior of the function at n points: mean, std, lower, upper, each (n,).
 
         Parameters
         ----------
         params
             A list of n dicts, or an array (n, d), in the form that the function gets.
+        context
+            The context of all points. It can be given in each dict instead.
         """
         if isinstance(params, dict):
             raise InvalidInput("predict takes several points: give a list of dicts")
         if not self.space.named:
             params = as_floats(params, "params")
-        rows = [self.space.encode(point) for point in params]
+        joined = self.contexts.joined
+        rows = [self.space.encode(joined(point, context, "predict")) for point in params]
         units = np.array(rows).reshape(len(rows), self.space.dim)
         with self._turn:
             posterior: Prediction = self._play("predict", units)
@@ -504,7 +633,7 @@ class Optimizer:
             return copy.deepcopy(state, {id(self.space): self.space})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({"_recipe": None, **state, "_changed_by": None})
+        self.__dict__.update({"_recipe": None, "outcomes": None, **state, "_changed_by": None})
         self._turn = _lock_of(self.game.policy)
 
     @in_turn

@@ -12,6 +12,7 @@ from partita.policies.base import Policy
 from partita.space import Space
 
 from .constraints import Constraints, Known
+from .contexts import Contexts
 from .trial import Suggestion, Trial
 from .trials import Trials
 
@@ -26,6 +27,10 @@ class Player(Protocol):
     @property
     def space(self) -> Space:
         """The search space."""
+
+    @property
+    def contexts(self) -> Contexts:
+        """Which parameters of the space are the context."""
 
     @property
     def direction(self) -> str:
@@ -102,7 +107,7 @@ class Player(Protocol):
         """What is known of each constrained quantity at some parameters."""
 
     def certificate(self) -> float:
-        """A bound on how much better any other parameters can be than the recommended ones."""
+        """A bound, proven or estimated, on how much better any other parameters can be."""
 
     def predict(self, params: Sequence[Any] | FloatArray) -> Prediction:
         """The posterior of the function at n points."""

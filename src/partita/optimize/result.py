@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
@@ -14,6 +13,7 @@ from partita._types import FloatArray
 
 from .spans import Spans, Stopwatch
 from .trials import Record, Trials
+from .wording import certificate_says, such_held
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -59,7 +59,7 @@ class History(Sequence[Record]):
         The parameters of the first 1,000 evaluations that failed.
     seconds, best_mean, lower, upper, certificate
         At each checkpoint, (c,): the time since the start; the mean and bounds of the function at
-        the point recommended then; how much better any other point could be.
+        the point recommended then; the certificate, how much better any other point could be.
     spans
         When the evaluations of this run were under way, including those that failed: the arrays
         `numbers`, `begun`, `ended` and `failed`.
@@ -155,7 +155,8 @@ class Result(OptimizeResult):
     lower, upper
         Bounds on the function there.
     certificate
-        No other point is better by more than this.
+        How much better any other point can be: proven if `guarantee` is "proven", an estimate by
+        the fitted model if it is "calibrated" (docs/calibrated.md has how often such ones held).
     guarantee
         The kind of guarantee of the bounds: "proven", "calibrated", …
     constraints
@@ -240,7 +241,8 @@ class Result(OptimizeResult):
         failed = f", {self.nfail:,} failed" if self.nfail else ""
         if self.get("npruned"):
             failed += f", {self.npruned:,} pruned"
-        says = "no other point is better by more" if self.certificate < math.inf else "not known"
+        says = certificate_says(self.certificate, self.guarantee)
+        held = such_held(self.certificate, self.guarantee, self.optimizer.space.dim)
         rows = [
             ("message", str(self.message)),
             ("success", f"{self.success} (status {self.status})"),
@@ -249,6 +251,7 @@ class Result(OptimizeResult):
             ("lower", number(self.lower)),
             ("upper", number(self.upper)),
             ("certificate", f"{number(self.certificate)} ({says})"),
+            *([("such held", held)] if held else []),
             ("guarantee", str(self.guarantee)),
             *_constraint_rows(self.get("constraints", {})),
             ("nfev", f"{self.nfev:,}{failed}"),

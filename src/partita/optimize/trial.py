@@ -24,6 +24,8 @@ class Trial:
         `f(trial.params)`.
     unit
         The point of the unit cube that they stand for, (D,).
+    context
+        The context that it is for, a dict; None if the optimizer has no contexts.
 
     Examples
     --------
@@ -51,6 +53,8 @@ class Trial:
     _origin: tuple[int, bytes] | None = field(default=None, repr=False)
     #: What it has reported.
     _progress: Progress = field(default_factory=Progress, repr=False)
+    #: The context that it is for, a dict; None if there are no contexts.
+    context: dict[str, Any] | None = field(default=None, repr=False)
 
     @property
     def x(self) -> Any:

@@ -17,6 +17,7 @@ from .cell import Cell
 from .index import Entry, Table
 from .inherit import SiteData, hand_down
 from .partition import Partition, Place
+from .repeats import values_until_split
 from .scores import Scorer, Scores, UpperBounds
 from .sites import tie_resolution
 from .widths import Width, width_of
@@ -173,13 +174,35 @@ class Engine:
 
     # -- data -------------------------------------------------------------------------------------
 
-    def observe(self, site: int, value: float, asked: bool, t: int, weight: float = 1.0) -> None:
-        """Record one value of noise variance α/weight; t is the step of the next choice."""
-        changed, gone = self.partition.observe(site, value, weight)
+    def observe(
+        self, site: int, value: float, asked: bool, t: int, weight: float = 1.0, count: int = 1
+    ) -> None:
+        """Record one value of noise variance α/weight, or `count` of this mean.
+
+        t is the step of the next choice.
+        """
+        changed, gone = self.partition.observe(site, value, weight, count)
         self._t = t
         if asked:
             self._settle(site)
         self._update(changed, gone)
+
+    def observe_repeated(
+        self, site: int, mean: float, count: int, within: float, asked: bool, t: int
+    ) -> None:
+        """Record `count` values of this mean as if one by one, at the cost of a few.
+
+        `within` is the sum of their squares about the mean, 0 if that is not known, and t is the
+        step of the next choice. There are as many parts as there are moments at which a cell
+        splits: each split is made with the values that there were by then.
+        """
+        self.partition.sites.scatter += within
+        left = count
+        while left:
+            part = values_until_split(self.partition, site, left)
+            left -= part
+            self.observe(site, mean, asked, t - left, 1.0, part)
+            asked = False
 
     def observe_many(
         self,
@@ -188,13 +211,14 @@ class Engine:
         pending: dict[int, int],
         t: int,
         weights: FloatArray | None = None,
+        counts: IntArray | int = 1,
     ) -> None:
         """Record many values at once; `pending` are the evaluations of each site still pending."""
         data = self.partition.sites
         before = None
         if self._tighten:
             before = SiteData(data.weight_of(slice(None)), data.total.copy())
-        changed, gone = self.partition.observe_many(sites, values, weights)
+        changed, gone = self.partition.observe_many(sites, values, weights, counts)
         self._t = t
         concerned = {*self._planned, *pending}
         self._planned, self._unplanned = dict(pending), None

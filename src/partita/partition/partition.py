@@ -221,14 +221,15 @@ class Partition:
 
     # -- observations -----------------------------------------------------------------------------
 
-    def observe(self, site: int, value: float, weight: float = 1.0) -> Changes:
-        """Record a value at a site, of noise variance α/weight."""
+    def observe(self, site: int, value: float, weight: float = 1.0, count: int = 1) -> Changes:
+        """Record a value at a site, of noise variance α/weight, or `count` of this mean."""
         places = self.cells_at(site)
-        first = self.sites.add(site, value, weight) == 1
+        first = self.sites.add(site, value, weight, count) == count
+        weight *= count
         changed: list[Cell] = []
         gone: list[Cell] = []
         for cell, j in places:
-            cell.count += 1
+            cell.count += count
             if first:
                 cell.distinct += 1
             if first and self._take_in(cell, site, j):
@@ -257,10 +258,14 @@ class Partition:
         return True
 
     def observe_many(
-        self, sites: IntArray, values: FloatArray, weights: FloatArray | None = None
+        self,
+        sites: IntArray,
+        values: FloatArray,
+        weights: FloatArray | None = None,
+        counts: IntArray | int = 1,
     ) -> Changes:
         """Record values (n,) at sites (n,) together: each cell is fitted once, not once a value."""
-        self.sites.add_many(sites, values, weights)
+        self.sites.add_many(sites, values, weights, counts)
         changed: list[Cell] = []
         gone: list[Cell] = []
         work = self._first_members(np.unique(sites))

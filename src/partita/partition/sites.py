@@ -50,38 +50,48 @@ class Sites:
         """All points in the user's units, (n, d), not to be written to."""
         return self._points[: len(self)]
 
-    def add(self, site: int, value: float, weight: float = 1.0) -> int:
-        """Add one value at a site; return how many it has now."""
+    def add(self, site: int, value: float, weight: float = 1.0, count: int = 1) -> int:
+        """Add a value at a site, or `count` of this mean; return how many it has now."""
         before = self.count[site]
         if before:
             held = before if self._weight is None else self._weight[site]
-            away = value - self.total[site] / held
-            self.scatter += float(away * away * (held * weight / (held + weight)))
+            away, more = value - self.total[site] / held, weight * count
+            self.scatter += float(away * away * (held * more / (held + more)))
         if weight != 1.0 or self._weight is not None:
-            self._own_weight()[site] += weight
+            self._own_weight()[site] += weight * count
             value *= weight
-        count = before + 1
-        self.count[site] = count
-        self.total[site] += value
-        return int(count)
+        number = before + count
+        self.count[site] = number
+        self.total[site] += value * count
+        return int(number)
 
     def add_many(
-        self, sites: IntArray, values: FloatArray, weights: FloatArray | None = None
+        self,
+        sites: IntArray,
+        values: FloatArray,
+        weights: FloatArray | None = None,
+        counts: IntArray | int = 1,
     ) -> None:
-        """Add values (n,) at sites (n,), of weight 1 unless others are given."""
-        self.scatter += self._scatter_of(sites, values, weights)
+        """Add values (n,) at sites (n,), of weight 1 unless others are given.
+
+        With `counts`, each is the mean of that number of values.
+        """
+        each = counts if weights is None else weights * counts
+        self.scatter += self._scatter_of(sites, values, each)
         if weights is not None:
-            np.add.at(self._own_weight(), sites, weights)
+            np.add.at(self._own_weight(), sites, each)
             values = weights * values
         elif self._weight is not None:
-            np.add.at(self._weight, sites, 1.0)
-        np.add.at(self.count, sites, 1)
-        np.add.at(self.total, sites, values)
+            np.add.at(self._weight, sites, counts)
+        np.add.at(self.count, sites, counts)
+        np.add.at(self.total, sites, values * counts)
 
-    def _scatter_of(self, sites: IntArray, values: FloatArray, weights: FloatArray | None) -> float:
+    def _scatter_of(
+        self, sites: IntArray, values: FloatArray, weights: FloatArray | IntArray | int
+    ) -> float:
         """What values (n,) at sites (n,) would add to the scatter."""
         own, place = np.unique(sites, return_inverse=True)
-        weight = np.ones(len(values)) if weights is None else weights
+        weight = np.broadcast_to(np.asarray(weights, dtype=float), values.shape)
         new = np.bincount(place, weight, len(own))
         mean = np.bincount(place, weight * values, len(own)) / new
         within = weight * (values - mean[place]) ** 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
 from types import FunctionType
 from typing import Any, ClassVar, cast
@@ -22,6 +23,8 @@ from partita.model.domains import Arms, Box, Grid
 from partita.model.kernels import Matern
 from partita.model.mixed import Mixed
 from partita.partition.sites import NEAR
+
+from .repeats import Counted, as_counted
 
 #: The version of saved states, raised by one when the state of several policies changes, by `state`
 #: or by pickle; other versions are refused. A single policy has its own `state_version`.
@@ -59,6 +62,10 @@ class Policy(ABC):
     plans_from_pending: ClassVar[bool] = False
     #: Whether it uses the noise of single values: `tell(x, y, std=...)`.
     takes_std: bool = False
+    #: Whether it can choose with some coordinates fixed: `ask(fixed={...})`.
+    takes_fixed: bool = False
+    #: Whether it takes the mean of several values as those values: `tell(x, mean, count=n)`.
+    takes_count: bool = False
     #: The planned number of evaluations; None if the policy needs no horizon.
     horizon: int | None = None
     _past_horizon = False
@@ -97,14 +104,23 @@ class Policy(ABC):
     # -- the interface --------------------------------------------------------------------------
 
     @in_turn
-    def ask(self, count: int | None = None) -> FloatArray:
+    def ask(
+        self, count: int | None = None, *, fixed: Mapping[int, float] | None = None
+    ) -> FloatArray:
         """The next point to evaluate, (d,), or `count` points to evaluate together, (count, d).
 
         They are pending until they are told or cancelled; `tell(points, values)` takes them all.
+        `fixed` gives values {coordinate: value} that the points must have, such as those of a
+        context, in the units of the domain. Only policies with `takes_fixed` accept it.
         """
         if count is not None:
-            return np.array([self.ask() for _ in range(check_count(count))])
-        site, x = self._propose()
+            return np.array([self.ask(fixed=fixed) for _ in range(check_count(count))])
+        if not fixed:
+            site, x = self._propose()
+        elif self.takes_fixed:
+            site, x = self._propose_fixed(fixed)
+        else:
+            raise cannot_fix(type(self).__name__)
         self._add_pending(x.tobytes(), site)
         return x
 
@@ -123,7 +139,14 @@ class Policy(ABC):
         return self.plans_from_pending
 
     @in_turn
-    def tell(self, x: npt.ArrayLike, y: npt.ArrayLike, *, std: npt.ArrayLike | None = None) -> None:
+    def tell(
+        self,
+        x: npt.ArrayLike,
+        y: npt.ArrayLike,
+        *,
+        std: npt.ArrayLike | None = None,
+        count: npt.ArrayLike | None = None,
+    ) -> None:
         """Report the value y observed at x, or values (n,) at points (n, d).
 
         The point may be any point of the domain, from `ask` or not; the exact array that `ask`
@@ -131,7 +154,14 @@ class Policy(ABC):
         known: one number, or one per value; 0 means exact. Nothing changes if the call raises an
         error. Report all values that were observed, not only the good ones: bounds do not hold for
         values that were selected by their own size.
+
+        With a `count` above 1, y is the mean of `count` values at x, and `std` their sample
+        deviation (ddof = 1), if known: evidence of the noise, where 0 only means that they agreed.
+        This does what telling these values one by one does, at the cost of about one.
         """
+        if count is not None:
+            self._tell_repeated(_as_point(x), y, std, count)
+            return
         if std is not None and not self.takes_std:
             raise InvalidInput(
                 f"tell(x, y, std={std!r}): {type(self).__name__} does not use the noise of "
@@ -185,6 +215,10 @@ class Policy(ABC):
     def _propose(self) -> tuple[int, FloatArray]:
         """The site to evaluate next, and its point in the user's units as a new array."""
 
+    def _propose_fixed(self, fixed: Mapping[int, float]) -> tuple[int, FloatArray]:
+        """The same with coordinates {number: value} fixed. Policies with `takes_fixed` have it."""
+        raise NotImplementedError
+
     @abstractmethod
     def _locate(self, points: FloatArray) -> IntArray:
         """The sites of checked points (n, d); points outside the domain are an error."""
@@ -201,6 +235,30 @@ class Policy(ABC):
         self, sites: IntArray, values: FloatArray, stds: FloatArray | None = None
     ) -> None:
         """Record many observations at once, with known noise for all of them or for none."""
+
+    def _record_repeated(
+        self, site: int, mean: float, count: int, std: float | None, asked: bool
+    ) -> None:
+        """Record `count` > 1 values by their mean and, if known, their sample deviation.
+
+        Only policies with `takes_count` implement this.
+        """
+        raise NotImplementedError
+
+    def _check_repeated(self, counted: Counted) -> None:  # noqa: B027
+        """Refuse aggregates that lack something the policy needs."""
+
+    def _record_many_repeated(self, sites: IntArray, means: FloatArray, counted: Counted) -> None:
+        """Record aggregates (n,), some of which may be single values."""
+        rows = zip(sites.tolist(), means.tolist(), *map(np.ndarray.tolist, counted), strict=True)
+        for site, mean, count, std in rows:
+            known = None if math.isnan(std) else std
+            if count > 1:
+                self._record_repeated(site, mean, count, known, False)
+            elif known is None:
+                self._record(site, mean, False)
+            else:
+                self._record(site, mean, False, known)
 
     @abstractmethod
     def _released(self, site: int) -> None:
@@ -274,6 +332,56 @@ class Policy(ABC):
             self._record_many(sites, values)
         else:
             self._record_many(sites, values, stds)
+
+    def _tell_repeated(
+        self, point: FloatArray, y: npt.ArrayLike, std: npt.ArrayLike | None, count: npt.ArrayLike
+    ) -> None:
+        """Report aggregates, at a point (d,) or at points (n, d)."""
+        single = point.ndim == 1
+        if single:
+            means = np.array([_as_value(y)])
+        elif point.ndim != 2:
+            raise _wrong_shape(point, self.domain.dim)
+        else:
+            means = _as_values(y, len(point))
+        if (np.ndim(count) or np.ndim(std if std is not None else 0)) and single:
+            raise InvalidInput(
+                f"tell(x, y, std={std!r:.60}, count={count!r:.60}): one point has one std and one "
+                "count. For several give points of shape (n, d)."
+            )
+        counted = as_counted(count, std, len(means))
+        if not self.takes_count and (counted.counts > 1).any():
+            raise InvalidInput(
+                f"tell(x, y, count={count!r:.60}): {type(self).__name__} needs each value by "
+                "itself. Tell them one by one, or use a policy that takes means, such as PiGPUCB "
+                "or CalibratedUCB."
+            )
+        if counted.any_known and not self.takes_std:
+            raise InvalidInput(
+                f"tell(x, y, std={std!r:.60}): {type(self).__name__} does not use the noise of "
+                "single values. Leave std out where count is 1 (NaN in an array)."
+            )
+        self._check_repeated(counted)
+        if not single:
+            sites = self._locate(self.domain.check(point))
+            for i, row in enumerate(point if self._pending else ()):
+                settled = self._settle(row.tobytes())
+                sites[i] = sites[i] if settled is None else settled
+            self._told += int(counted.counts.sum())
+            if len(means):
+                self._record_many_repeated(sites, means, counted)
+            return
+        number, known = int(counted.counts[0]), float(counted.stds[0])
+        if number == 1:
+            self.tell(point, y, std=None if math.isnan(known) else known)
+            return
+        site = self._settle(point.tobytes())
+        asked = site is not None
+        if site is None:
+            site = self._site(point)
+        self._told += number
+        deviation = None if math.isnan(known) else known
+        self._record_repeated(site, float(means[0]), number, deviation, asked)
 
     # -- saved state ------------------------------------------------------------------------------
 
@@ -473,6 +581,14 @@ def check_finite(domain: object, policy: str) -> Grid | Arms:
             f"Grid(30, dim={checked.dim}), or Arms(points, lower, upper)."
         )
     return checked
+
+
+def cannot_fix(name: str) -> InvalidInput:
+    """The error for values that are fixed where the policy cannot use that."""
+    return InvalidInput(
+        f"{name} cannot choose for a context, or with values fixed. Leave the policy out for "
+        "CalibratedUCB, which can"
+    )
 
 
 def check_kernel(kernel: object, domain: Grid | Arms | Box | Mixed) -> Matern:

@@ -6,15 +6,19 @@ All other methods are called through these functions, which have a common fallba
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from partita._state import State
-from partita._types import FloatArray, Prediction
+from partita._types import FloatArray, Prediction, Recommendation
 from partita.errors import InvalidInput
+
+from .base import cannot_fix
 
 #: The methods that every policy must have.
 REQUIRED = ("ask", "tell", "cancel", "recommend")
+#: Guarantees under which bounds that cross show that an assumption is wrong.
+CERTAIN = ("proven", "published")
 
 
 def is_policy(policy: Any) -> bool:
@@ -27,6 +31,35 @@ def expect(policy: Any, x: FloatArray) -> None:
     hear = getattr(policy, "expect", None)
     if hear is not None:
         hear(x)
+
+
+def ask_fixed(policy: Any, fixed: Mapping[int, float]) -> FloatArray:
+    """The next point (d,) with coordinates fixed; an error if the policy cannot do that."""
+    x: FloatArray = _fixing(policy).ask(fixed=fixed)
+    return x
+
+
+def recommend_fixed(policy: Any, fixed: Mapping[int, float]) -> Recommendation:
+    """The best point with coordinates fixed; an error if the policy cannot do that."""
+    answer: Recommendation = _fixing(policy).recommend_fixed(fixed)
+    return answer
+
+
+def certificate_fixed(policy: Any, fixed: Mapping[int, float]) -> float:
+    """How much better than `recommend_fixed` any other point can be; infinite if unknown."""
+    value = float(_fixing(policy).certificate_fixed(fixed))
+    return math.inf if math.isnan(value) else value
+
+
+def check_fixes(policy: Any) -> None:
+    """Refuse a policy that cannot choose with coordinates fixed."""
+    if not getattr(policy, "takes_fixed", False):
+        raise cannot_fix(type(policy).__name__)
+
+
+def _fixing(policy: Any) -> Any:
+    check_fixes(policy)
+    return policy
 
 
 def learns_failures(policy: Any) -> bool:

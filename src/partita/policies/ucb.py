@@ -15,6 +15,7 @@ from partita.partition.engine import Engine
 from partita.partition.sites import BoxSites
 
 from .base import Policy
+from .repeats import Counted
 
 #: The noise of a single value is at least this fraction of L: an exact value is s-sub-Gaussian for
 #: every s > 0, so the bounds hold.
@@ -36,6 +37,8 @@ class UCBPolicy(Policy):
     information gain, and the bounds still hold (docs/core.md). For this, s must not depend on the
     value's own noise; the standard deviation of a few replicates would.
     """
+
+    takes_count = True
 
     assumptions: Assumptions
     _engine: Engine
@@ -114,6 +117,24 @@ class UCBPolicy(Policy):
     ) -> None:
         weights = None if stds is None else self._weights(stds)
         self._engine.observe_many(sites, values, self._pending_plays(), self._step(), weights)
+
+    def _record_repeated(
+        self, site: int, mean: float, count: int, std: float | None, asked: bool
+    ) -> None:
+        # The noise is stated: how values differ only shows whether what was stated may be true.
+        within = 0.0 if std is None else (count - 1) * std**2
+        self._engine.observe_repeated(site, mean, count, within, asked, self._step())
+
+    def _record_many_repeated(self, sites: IntArray, means: FloatArray, counted: Counted) -> None:
+        single = (counted.counts == 1) & ~np.isnan(counted.stds)
+        weights = None
+        if single.any():
+            weights = np.ones(len(means))
+            weights[single] = self._weights(counted.stds[single])
+        within = (counted.counts - 1) * np.nan_to_num(counted.stds) ** 2
+        self._engine.partition.sites.scatter += float(within.sum())
+        args = self._pending_plays(), self._step(), weights, counted.counts
+        self._engine.observe_many(sites, means, *args)
 
     def _weights(self, stds: FloatArray | np.float64) -> FloatArray:
         """Weights (L/s)² of values of known noise s, limited to a range safe from rounding."""

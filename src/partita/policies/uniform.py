@@ -29,6 +29,7 @@ class UniformSampling(Policy):
     """
 
     plays_mixed = True
+    takes_count = True
     state_version = 1
 
     def __init__(self, domain: Grid | Arms | Box | Mixed, *, seed: int = 0) -> None:
@@ -88,6 +89,11 @@ class UniformSampling(Policy):
         self, sites: IntArray, values: FloatArray, stds: FloatArray | None = None
     ) -> None:
         self._sites.add_many(sites, values)
+
+    def _record_repeated(
+        self, site: int, mean: float, count: int, std: float | None, asked: bool
+    ) -> None:
+        self._sites.add(site, mean, count=count)
 
     def _released(self, site: int) -> None:
         pass

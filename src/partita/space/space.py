@@ -92,6 +92,11 @@ class Space:
             )
 
     @property
+    def places(self) -> list[tuple[int, int]]:
+        """The first coordinate of each parameter, and the one after its last."""
+        return [(start, end) for _, start, end in self._slices]
+
+    @property
     def named(self) -> bool:
         """Whether the function takes keywords, not an array."""
         return self.names is not None

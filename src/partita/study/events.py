@@ -37,10 +37,12 @@ class Kind(StrEnum):
 #: Events that begin a trial, and that end one.
 BEGINNINGS = (Kind.ASK, Kind.EXPECT, Kind.ADD)
 ENDINGS = (Kind.TELL, Kind.ADD, Kind.PRUNE, Kind.CANCEL, Kind.EXPIRE)
-#: What the data of an event may have: what the trial reported, the value that was expected of it
-#: and the noise of that, the number of adds from this one on that were made together, values of
-#: constrained quantities by name, and whether the evaluation failed.
+#: What the data of an event may have: the coordinates that were fixed, as by a context, what the
+#: trial reported, the value that was expected of it and the noise of that, the number of adds from
+#: this one on that were made together, values of constrained quantities by name, and whether the
+#: evaluation failed.
 FIELDS = {
+    Kind.ASK: ("fixed",),
     Kind.TELL: ("reports", "values"),
     Kind.PRUNE: ("reports", "expected"),
     Kind.ADD: ("batch", "values"),

@@ -28,7 +28,9 @@ from partita.model import noise as noises
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import sub_gaussian_constant
+from partita.model.outcomes import Outcomes
 from partita.optimize.constraints import Constraints
+from partita.optimize.contexts import read_contexts
 from partita.optimize.making import check_maker
 from partita.optimize.optimizer import Optimizer
 from partita.policies.construct import name_of
@@ -57,6 +59,8 @@ class Settings:
         None for the default one, or a name of the registry, optionally with settings in brackets.
     own_policy
         The name of a user's own policy, which is not stored itself.
+    outcomes
+        The ends, with None for one that is not known; None if neither is.
     constraints
         Bounds on quantities that an evaluation shows, such as "cost <= 10".
     """
@@ -74,6 +78,9 @@ class Settings:
     constrained: bool = False
     expire_after: float | None = None
     constraints: list[str] | None = None
+    outcomes: list[float | None] | None = None
+    #: Names of the parameters of the space that are contexts.
+    context: list[str] | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Settings:
@@ -103,7 +110,9 @@ class Settings:
             seed=self.seed,
             n_evals=self.n_evals,
             policy=policy if self.own_policy is not None else self.policy,
+            context=self.context,
             constraints=self.constraints,
+            outcomes=None if self.outcomes is None else (self.outcomes[0], self.outcomes[1]),
             **self.assumptions.keywords(),
         )
 
@@ -148,6 +157,8 @@ class Settings:
     def to_meta(self) -> dict[str, str]:
         """The settings as rows of the table `meta`, with a checksum."""
         fields = dataclasses.asdict(self)
+        if self.context is None:
+            del fields["context"]  # studies without one are as older versions wrote them
         if self.constraints is None:  # an older Partita can open a study without any
             del fields["constraints"]
         text = json.dumps(fields, sort_keys=True)
@@ -210,8 +221,16 @@ def _as_json(given: Mapping[str, Any]) -> dict[str, Any]:
     if policy is not None:
         ours = ":" not in policy.partition("[")[0]
         stored["policy" if ours else "own_policy"] = policy
+    context = stored.pop("context", None)
+    if context is not None and "space" not in stored:
+        if not isinstance(context, list):
+            raise InvalidInput("context is given without a space: give both, or neither")
+        stored["context"] = context
     if "space" in stored:
         space = stored["space"]
+        if context is not None:
+            contexts = read_contexts(space, context)
+            space, stored["context"] = contexts.space, list(contexts.names)
         stored["space"] = space.to_json()
         if space.constraint is not None:
             stored["constrained"] = True
@@ -224,6 +243,11 @@ def _feasible(feasible: object) -> bool:
     if not callable(feasible):
         raise InvalidInput(f"feasible={feasible!r}: give a function that returns True or False")
     return True
+
+
+def _outcomes_json(outcomes: Any) -> list[float | None] | None:
+    checked = Outcomes.of(outcomes)
+    return None if checked is None else checked.pair
 
 
 def _noise_json(noise: Any) -> dict[str, Any]:
@@ -268,16 +292,27 @@ _AS_JSON: dict[str, Callable[[Any], Any]] = {
     "norm_bound": lambda value: check_scale("norm_bound", value),
     "noise": _noise_json,
     "kernel": _kernel_json,
+    "outcomes": _outcomes_json,
     "delta": check_delta,
     "policy": _policy_text,
     "feasible": _feasible,
     "expire_after": lambda value: as_positive("expire_after", value),
+    "context": lambda value: value,
     "constraints": lambda value: list(Constraints(value).texts) or None,
 }
 
 
 # -- what is stored, checked as when it was given --------------------------------------------------
 
+_CHECKED_ALIKE = (
+    "direction",
+    "seed",
+    "n_evals",
+    "norm_bound",
+    "outcomes",
+    "delta",
+    "expire_after",
+)
 _NEEDED = ("space", "direction", "seed", "delta", "constrained")
 
 
@@ -287,6 +322,14 @@ def _check_words(words: object) -> None:
         raise ValueError(f"{words!r:.100} is not a name")
 
 
+def _check_all_words(words: object) -> None:
+    """Refuse anything but a list of names."""
+    if not isinstance(words, list) or not words:
+        raise ValueError(f"{words!r:.100} is not a list of names")
+    for word in words:
+        _check_words(word)
+
+
 def _check_constraints(texts: object) -> None:
     if not isinstance(texts, list):
         raise ValueError(f"{texts!r:.100} is not a list of constraints")
@@ -294,15 +337,13 @@ def _check_constraints(texts: object) -> None:
 
 
 _STORED: dict[str, Callable[[Any], object]] = {
-    **{
-        name: _AS_JSON[name]
-        for name in ("direction", "seed", "n_evals", "norm_bound", "delta", "expire_after")
-    },
+    **{name: _AS_JSON[name] for name in _CHECKED_ALIKE},
     "space": Space.from_json,
     "noise": _noise,
     "kernel": lambda kernel: Matern(**kernel),
     "policy": _check_ours,
     "own_policy": _check_words,
     "constrained": lambda value: check_flag("constrained", value),
+    "context": _check_all_words,
     "constraints": _check_constraints,
 }

@@ -24,6 +24,7 @@ from partita._types import FloatArray
 from partita.errors import InvalidInput, NumericalError, StudyError
 from partita.optimize import early
 from partita.optimize.bulk import Batch
+from partita.optimize.contexts import Given
 from partita.optimize.game import Game
 from partita.optimize.optimizer import SAME_POINT, Optimizer
 from partita.optimize.trial import Trial
@@ -100,9 +101,10 @@ class State:
 
     # -- new events ----------------------------------------------------------------------------
 
-    def ask(self, time: float, owner: int | None) -> Begun:
-        """Begin a trial where the policy chooses."""
-        return self._begun(Kind.ASK, self.game.ask(), time, owner=owner)
+    def ask(self, time: float, owner: int | None, given: Given | None = None) -> Begun:
+        """Begin a trial where the policy chooses, with some coordinates given."""
+        fixed = None if given is None else given.coordinates
+        return self._begun(Kind.ASK, self.game.ask(fixed), time, owner=owner, given=given)
 
     def expect(self, unit: FloatArray, time: float, owner: int | None) -> Begun:
         """Begin a trial at a point (D,) that the user chose."""
@@ -156,10 +158,15 @@ class State:
         else:
             self.game.cancel(number)
 
-    def _data(self, seen: Observation | None, reports: Mapping[int, float]) -> str | None:
+    def _data(
+        self,
+        seen: Observation | None,
+        reports: Mapping[int, float],
+        fixed: list[int] | None = None,
+    ) -> str | None:
         """What an event holds of an observation besides value and noise."""
         values = None if seen is None else self.optimizer.constraints.named(seen.values)
-        return as_data({"reports": early.as_json(reports), "values": values})
+        return as_data({"reports": early.as_json(reports), "values": values, "fixed": fixed})
 
     def expire(self, number: int, time: float) -> Event:
         """Cancel a trial that has been pending for too long."""
@@ -177,11 +184,14 @@ class State:
         time: float,
         seen: Observation | None = None,
         owner: int | None = None,
+        given: Given | None = None,
     ) -> Begun:
-        trial, point = self.optimizer.trial(number), _as_bytes(self.game.ledger.unit(number))
-        params = params_json(trial.params)
+        trial, point = self.optimizer.trial(number, given), _as_bytes(self.game.ledger.unit(number))
+        params = params_json({**trial.params, **trial.context} if trial.context else trial.params)
         value, std = (None, None) if seen is None else seen[:2]
-        data = self._data(seen, {})
+        # The values of the coordinates are those of the point.
+        fixed = None if given is None else sorted(given.coordinates)
+        data = self._data(seen, {}, fixed)
         event = Event(self.seq + 1, kind, number, time, value, params, point, owner, std, data)
         return Begun(trial, self._done(event))
 
@@ -209,7 +219,7 @@ class State:
         told, mark = self.optimizer.n_told, FIRST_LOOK
         while mark < told:
             mark *= LOOK_FACTOR
-        if mark == told:
+        if mark == told and not self.optimizer.contexts.names:  # else there are many answers
             with suppress(NumericalError):
                 best = self.optimizer.recommend()
                 self.answer = Answer(told, *best[2:], self.optimizer.certificate())
@@ -288,7 +298,7 @@ class State:
         elif kind == Kind.ADD:
             self._check_allowed(number, unit)
             game.add(unit, *self._seen(event))
-        elif game.ledger.mark(game.ask()) != unit.tobytes():
+        elif game.ledger.mark(game.ask(self._fixed(event, unit))) != unit.tobytes():
             self._check_allowed(number, unit)
             game.move(number, unit)
             if not self.differing:
@@ -298,6 +308,18 @@ class State:
                     number,
                 )
             self.differing += 1
+
+    def _fixed(self, event: Event, unit: FloatArray) -> dict[int, float] | None:
+        """The coordinates of a point (D,) that an ask had been given."""
+        numbers = data_of(event, FIELDS[Kind.ASK]).get("fixed")
+        if numbers is None:
+            return None
+        whole = isinstance(numbers, list) and all(type(number) is int for number in numbers)
+        if not whole or not numbers or sorted(set(numbers)) != numbers:
+            raise InvalidInput(f"the coordinates that were fixed are {numbers!r:.40}")
+        if not 0 <= numbers[0] <= numbers[-1] < len(unit):
+            raise InvalidInput(f"there are no coordinates {numbers!r:.40}")
+        return {number: float(unit[number]) for number in numbers}
 
     def _point(self, event: Event) -> FloatArray:
         """The point of an event that begins a trial, (D,)."""

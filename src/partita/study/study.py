@@ -6,7 +6,7 @@ import contextlib
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, TypeVar, overload
 
@@ -18,6 +18,7 @@ from partita.model.kernels import Matern
 from partita.model.noise import Noise
 from partita.optimize.bulk import is_many, read_batch
 from partita.optimize.constraints import Constraints, Known
+from partita.optimize.contexts import Contexts, Given
 from partita.optimize.logs import log_added, log_begun, log_cancelled, log_pruned, log_told
 from partita.optimize.optimizer import Optimizer, reports_of
 from partita.optimize.result import Checkpoint
@@ -70,9 +71,11 @@ class Study:
         norm_bound: float | None = None,
         noise: Noise | None = None,
         kernel: Matern | None = None,
+        outcomes: tuple[float | None, float | None] | None = None,
         delta: float | None = None,
         policy: str | Callable[..., Any] | None = None,
         feasible: Callable[..., Any] | None = None,
+        context: Mapping[str, Any] | Sequence[str] | None = None,
         constraints: Sequence[str] | None = None,
         expire_after: float | None = None,
         durability: Literal["process", "power"] = "process",
@@ -85,8 +88,8 @@ class Study:
         ----------
         path
             The file, such as "tune.db".
-        space, direction, seed, n_evals, norm_bound, noise, kernel, delta, policy, feasible,
-        constraints
+        space, direction, seed, n_evals, norm_bound, noise, kernel, outcomes, delta, policy,
+        feasible, constraints, context
             As for `Optimizer`, with the same defaults when a study is created. When it is reopened,
             arguments that are left out keep their stored values. Those given must equal the stored
             ones, or an error lists the differences; only `n_evals` may change. `feasible`, or a
@@ -116,8 +119,10 @@ class Study:
             "seed": None if isinstance(seed, NotGiven) else seed,
             "n_evals": n_evals,
             **Assumptions(kernel, norm_bound, noise, delta).keywords(),
+            "outcomes": outcomes,
             "policy": policy,
             "feasible": feasible,
+            "context": context,
             "constraints": constraints,
             "expire_after": expire_after,
         }
@@ -147,33 +152,58 @@ class Study:
     # -- asking and telling --------------------------------------------------------------------
 
     @overload
-    def ask(self, count: None = None) -> Trial: ...
+    def ask(
+        self,
+        count: None = None,
+        *,
+        context: Mapping[str, Any] | None = None,
+        fixed: Mapping[Any, Any] | None = None,
+    ) -> Trial: ...
     @overload
-    def ask(self, count: int) -> list[Trial]: ...
-    def ask(self, count: int | None = None) -> Trial | list[Trial]:
+    def ask(
+        self,
+        count: int,
+        *,
+        context: Mapping[str, Any] | None = None,
+        fixed: Mapping[Any, Any] | None = None,
+    ) -> list[Trial]: ...
+    def ask(
+        self,
+        count: int | None = None,
+        *,
+        context: Mapping[str, Any] | None = None,
+        fixed: Mapping[Any, Any] | None = None,
+    ) -> Trial | list[Trial]:
         """The next trial to evaluate, or a list of `count` trials: see `Optimizer.ask`."""
         number = 1 if count is None else check_count(count)
-        begun = self._changed(lambda change: [self._next_trial(change) for _ in range(number)])
+
+        def begin(change: Change) -> list[Trial]:
+            given = change.state.optimizer.given(context, fixed, "ask")
+            return [self._next_trial(change, given) for _ in range(number)]
+
+        begun = self._changed(begin)
         for trial in begun:
             log_begun(trial.number, trial.params)
         return begun[0] if count is None else begun
 
-    def _next_trial(self, change: Change) -> Trial:
+    def _next_trial(self, change: Change, given: Given | None) -> Trial:
         state = change.state
-        while self.adopted:
+        while self.adopted and given is None:  # others were not asked for these values
             trial = self.adopted.popleft()
             if trial.number in state.asked or trial.number in state.expired:
                 return trial  # it is still pending
         change.begin()
-        begun = state.ask(time.time(), self._owner.evaluates)
+        begun = state.ask(time.time(), self._owner.evaluates, given)
         change.log(begun.event)
         return begun.trial
 
-    def expect(self, params: Any) -> Trial:
+    def expect(self, params: Any, context: Mapping[str, Any] | None = None) -> Trial:
         """A new trial at parameters that you chose and are evaluating."""
 
         def expected(change: Change) -> Trial:
-            unit = change.state.optimizer.point_of(params, "expect")
+            optimizer = change.state.optimizer
+            joined = optimizer.contexts.joined(params, context, "expect")
+            unit = optimizer.point_of(joined, "expect")
             change.begin()
             begun = change.state.expect(unit, time.time(), self._owner.evaluates)
             change.log(begun.event)
@@ -235,7 +265,13 @@ class Study:
 
         log_cancelled(self._changed(cancelled))
 
-    def add(self, params: Any, value: Any, std: Any = None) -> Any:
+    def add(
+        self,
+        params: Any,
+        value: Any,
+        std: Any = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> Any:
         """Report a value known from elsewhere, or many in one transaction: see `Optimizer.add`.
 
         Returned is the number of the trial, or the list of their numbers. Add all values that you
@@ -244,17 +280,20 @@ class Study:
 
         def added(change: Change) -> tuple[Any, Observation | None]:
             optimizer = change.state.optimizer
-            if is_many(params, value, optimizer.space):
+            given = params
+            if context is not None:
+                given = optimizer.contexts.joined(params, context, "add")
+            if is_many(given, value, optimizer.space):
                 optimizer.constraints.refuse_many()
                 batch = read_batch(
-                    params, value, std, optimizer.space, optimizer.point_of, optimizer.std_of
+                    given, value, std, optimizer.space, optimizer.point_of, optimizer.observation
                 )
                 change.begin()
                 events = change.state.add_many(batch, time.time())
                 change.log_all(events)
                 return [event.trial for event in events], None
             seen = optimizer.observation(value, std, "add")
-            unit = optimizer.point_of(params, "add")
+            unit = optimizer.point_of(given, "add")
             change.begin()
             begun = change.state.add(unit, seen, time.time())
             change.log(begun.event)
@@ -322,21 +361,31 @@ class Study:
 
     # -- answers -------------------------------------------------------------------------------
 
-    def recommend(self) -> Suggestion:
+    def recommend(
+        self,
+        context: Mapping[str, Any] | None = None,
+        fixed: Mapping[Any, Any] | None = None,
+    ) -> Suggestion:
         """The best parameters by what is known: see `Optimizer.recommend`."""
-        return self._read(Optimizer.recommend)
+        return self._read(lambda optimizer: optimizer.recommend(context, fixed))
 
     def constraints_at(self, params: Any) -> dict[str, Known]:
         """What is known of each constrained quantity at some parameters, by its name."""
         return self._read(lambda optimizer: optimizer.constraints_at(params))
 
-    def certificate(self) -> float:
-        """A bound on how much better any other parameters can be than the recommended ones."""
-        return self._read(Optimizer.certificate)
+    def certificate(
+        self,
+        context: Mapping[str, Any] | None = None,
+        fixed: Mapping[Any, Any] | None = None,
+    ) -> float:
+        """A bound on how much better others can be: see `Optimizer.certificate`."""
+        return self._read(lambda optimizer: optimizer.certificate(context, fixed))
 
-    def predict(self, params: Sequence[Any] | FloatArray) -> Prediction:
+    def predict(
+        self, params: Sequence[Any] | FloatArray, context: Mapping[str, Any] | None = None
+    ) -> Prediction:
         """The posterior of the function at n points: mean, std, lower, upper, each (n,)."""
-        return self._read(lambda optimizer: optimizer.predict(params))
+        return self._read(lambda optimizer: optimizer.predict(params, context))
 
     @property
     def trials(self) -> Trials:
@@ -376,6 +425,11 @@ class Study:
     def space(self) -> Space:
         """The search space."""
         return self._read(lambda optimizer: optimizer.space)
+
+    @property
+    def contexts(self) -> Contexts:
+        """Which parameters of the space are the context."""
+        return self._read(lambda optimizer: optimizer.contexts)
 
     @property
     def constraints(self) -> Constraints:

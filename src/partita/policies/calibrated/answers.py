@@ -155,8 +155,12 @@ class Answers:
 
     def certificate(self, answer: Recommendation, settings: Settings, told: int) -> float:
         """What f can be above the answer, and more if it has risen above what was noted."""
+        return self._ceiling(answer, settings) - answer.lower + self.shortfall(answer, told)
+
+    def shortfall(self, answer: Recommendation, told: int) -> float:
+        """How far f has risen above what was noted, in proportion to the values since."""
         short = [note.told / told * (answer.lower - note.upper) for note in self.notes]
-        return self._ceiling(answer, settings) - answer.lower + max([0.0, *short])
+        return max([0.0, *short])
 
     def note_due(self, told: int) -> bool:
         """Whether it is time to note what f is at most, to see later whether that was so."""

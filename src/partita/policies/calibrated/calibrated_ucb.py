@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -17,22 +17,26 @@ from partita._state import Saved, State, wholes
 from partita._types import FloatArray, IntArray, Interval, Prediction, Recommendation
 from partita.errors import InvalidInput, NumericalError
 from partita.gp.settings import Settings
-from partita.model.domains import Arms, Box, Grid
+from partita.model.domains import TOLERANCE, Arms, Box, Grid
 from partita.model.kernels import Matern
 from partita.model.mixed import Mixed
 from partita.model.noise import Noise
+from partita.model.outcomes import Outcomes
 from partita.model.sobol import sobol
 from partita.partition.cover import Geometry
 from partita.partition.sites import ArmSites, BoxSites
 from partita.policies.base import Policy
+from partita.policies.fixed import Fixing
+from partita.policies.repeats import Counted
 
 from .answers import Answers
-from .candidates import Proposals
+from .candidates import Plan, Proposals
 from .given import as_fixed
 from .limits import Limit, Limits
 from .model import Model
 from .regions import Regions
 from .search import RENEW_EARLY, Search
+from .slices import SliceProposals, Slices
 from .values import Sums
 
 #: Keeps the draws independent of a test function or noise drawn under the same seed.
@@ -48,6 +52,8 @@ RESTART_GROWTH = 4
 #: highest upper bound instead of the highest index. Probes find maxima that the index, only two
 #: standard deviations wide, would miss.
 PROBES = 0.5
+#: The same with coordinates fixed, where the index is narrower.
+SLICE_PROBES = 0.25
 #: The number of values needed to use the model when more points are asked for than the first
 #: design has.
 FEWEST = 3
@@ -104,6 +110,10 @@ class CalibratedUCB(Policy):
         If given, its constant is used as the noise's standard deviation, which is not estimated.
     norm_bound : float, optional
         If given, the amplitude is B/√(20 d), as in `PiGPUCB`, and not estimated.
+    outcomes : (low, high), optional
+        What f can be, such as (0, 1) for an accuracy; None for an end that is not known. Answers
+        respect it. Values outside are refused only if `noise` rules them out. Choices do not use
+        it.
     outliers : "clip" or "keep"
         "clip": values far outside all others may get less weight, by the learned transformation and
         noise. "keep": all values count fully, without a transformation. Use it if rare large losses
@@ -116,6 +126,8 @@ class CalibratedUCB(Policy):
     plays_mixed = True
     plans_from_pending = True
     takes_std = True
+    takes_fixed = True
+    takes_count = True
     state_version = 2
 
     _sites: ArmSites | BoxSites
@@ -137,7 +149,8 @@ class CalibratedUCB(Policy):
     #: The number of values at the next fit, and at the last fit during the first design.
     _next_fit: int
     _fitted: int
-    #: The number of values processed: in a bulk tell, those so far.
+    #: The number of reports processed: in a bulk tell, those so far. A mean of many values is one
+    #: report: what is fitted, and when, follows the reports.
     _seen: int
 
     def __init__(
@@ -149,6 +162,7 @@ class CalibratedUCB(Policy):
         kernel: Matern | None = None,
         noise: Noise | None = None,
         norm_bound: float | None = None,
+        outcomes: tuple[float | None, float | None] | None = None,
         delta: float = 0.1,
         outliers: str = "clip",
     ) -> None:
@@ -158,6 +172,9 @@ class CalibratedUCB(Policy):
         self.seed = check_seed(seed)
         self.delta = check_delta(delta)
         fixed = as_fixed(domain, kernel, noise, norm_bound)
+        self.outcomes, self.noise = Outcomes.of(outcomes), noise
+        if self.outcomes is not None:
+            self.outcomes.check_assumptions(noise)
         geometry = Geometry(domain.dim, 1)
         self._sites = (
             BoxSites(domain, geometry)
@@ -171,6 +188,9 @@ class CalibratedUCB(Policy):
         random = np.random.default_rng([self.seed, STREAM])
         self._search = Search(*shared, random, continuous=isinstance(domain, Box))
         self._answers = Answers(*shared)
+        self._slices = Slices(
+            self._search, sums, self._regions, self._model, SliceProposals(shared[-1])
+        )
         self._limits = None
         self._start = self._first_design()
         self._asked = self._probes = self._cancelled = self._fitted = self._seen = 0
@@ -213,8 +233,7 @@ class CalibratedUCB(Policy):
             self._limit(Limits(self._sites, (), self.delta))
         assert self._limits is not None
         site = self._site(point)
-        counts = self._sums.count + self._sums.known
-        self._limits.fail(site, counts)
+        self._limits.fail(site, self._sums.changes)  # a mean of many values is one success
         self._search.reweigh(self._regions.number_at(self._sites.scaled[site]))
 
     def limits_at(self, x: npt.ArrayLike) -> list[Limit]:
@@ -234,15 +253,66 @@ class CalibratedUCB(Policy):
     def _next_site(self) -> int:
         """The next site of the first design, or the site with the highest index."""
         first = len(self._start)
-        if self._told < first and (self._asked <= first or self._told < FEWEST):
+        if self._seen < first and (self._asked <= first or self._seen < FEWEST):
             return self._search.first_site(self._start, self._asked)
-        if self._fitted < self._told < first:  # several are pending: fit the values so far
+        if self._fitted < self._seen < first:  # several are pending: fit the values so far
             self._refit()
-            self._fitted = self._told
-        probe = self._probes < PROBES * math.sqrt(max(self._told - first, 0))
+            self._fitted = self._seen
+        probe = self._probes < PROBES * math.sqrt(max(self._seen - first, 0))
         self._probes += probe
         explore = not self._cancelled  # exploring would return to points that fail
-        return self._search.choose(probe, self._told, self._awaited(), explore)
+        return self._search.choose(probe, self._seen, self._awaited(), explore)
+
+    def _propose_fixed(self, fixed: Mapping[int, float]) -> tuple[int, FloatArray]:
+        where = self._unit_slice(fixed)
+        self._asked += 1
+        random, first, seen = self._search.random, len(self._start), self._seen
+        if seen < first and (self._asked <= first or seen < FEWEST):
+            place = self._start[min(self._asked, first) - 1]
+            if self._asked > first:
+                place = random.random(self.domain.dim)
+            return self._at_fixed(self._slices.first(random, where, place), fixed)
+        if self._fitted < seen < first:
+            self._refit()
+            self._fitted = seen
+        probe = self._probes < SLICE_PROBES * math.sqrt(max(seen - first, 0))
+        self._probes += probe
+        plan = Plan(self._awaited(), self._sites, self._regions.home)
+        unit = self._slices.choose(random, where, probe, plan)
+        return self._at_fixed(unit, fixed)
+
+    def _at_fixed(self, unit: FloatArray, fixed: Mapping[int, float]) -> tuple[int, FloatArray]:
+        """The site at a point (d,) of the unit cube, and its point with the values as given."""
+        if not isinstance(self._sites, BoxSites):
+            site = self._search.site_at(unit)
+            return site, self._sites.x(site)
+        x = self._sites.to_user(unit[None, :])[0]
+        for number, value in fixed.items():
+            x[number] = value
+        return self._sites.register(unit, x), x
+
+    def _unit_slice(self, fixed: Mapping[int, float]) -> Fixing:
+        """The slice of the unit cube where coordinates of the domain have values."""
+        given = Fixing.of(fixed, self.domain.dim)
+        lower, upper = self.domain.lower, self.domain.upper
+        low, high = lower[given.numbers], upper[given.numbers]
+        values = (given.values - low) / np.where(high > low, high - low, 1.0)
+        arms = self._slices.arms
+        if arms is not None:
+            columns = arms[:, given.numbers]
+            away = np.abs(columns - values).max(axis=1, initial=0.0)
+            nearest = int(np.argmin(away))
+            if away[nearest] > TOLERANCE:
+                raise InvalidInput(
+                    f"fixed={dict(fixed)!r}: no point of the domain has these values. Fix values "
+                    "that points have"
+                )
+            return Fixing(given.numbers, columns[nearest].copy())
+        if not ((values >= 0.0) & (values <= 1.0)).all():
+            raise InvalidInput(
+                f"fixed={dict(fixed)!r}: outside the domain, which goes from {lower} to {upper}"
+            )
+        return Fixing(given.numbers, values)
 
     def _awaited(self) -> dict[int, int]:
         """The number of times each site is pending, or was recently cancelled."""
@@ -259,6 +329,23 @@ class CalibratedUCB(Policy):
 
     # -- telling: the walk of one observation ---------------------------------------------------
 
+    def tell(
+        self,
+        x: npt.ArrayLike,
+        y: npt.ArrayLike,
+        *,
+        std: npt.ArrayLike | None = None,
+        count: npt.ArrayLike | None = None,
+    ) -> None:
+        """Report values: see `Policy.tell`. Those that `outcomes` and `noise` rule out are refused.
+
+        Nothing changes if the call raises an error.
+        """
+        if self.outcomes is not None:
+            # With a count, std is the spread of the values, and 0 does not mean exact.
+            self.outcomes.check_all(y, std if count is None else None, self.noise, "tell")
+        super().tell(x, y, std=std, count=count)
+
     def _locate(self, points: FloatArray) -> IntArray:
         return self._sites.locate(points)
 
@@ -273,10 +360,12 @@ class CalibratedUCB(Policy):
         outlook = self._search.outlooks[number]  # a cut would replace it
         fitted = self._refit_if_due()
         self._cut_if_due(number)
-        if fitted and self._answers.note_due(self._told):
+        if fitted and self._answers.note_due(self._seen):
             with suppress(NumericalError):
-                self._answers.note(self.recommend(), self._answering(), self._told)
+                self._answers.note(self._best(), self._answering(), self._told)
         if outlook.stale and len(self._regions) > 1 and self._told >= len(self._start):
+            self._answers.note(self.recommend(), self._answering(), self._seen)
+        if outlook.stale and len(self._regions) > 1 and self._seen >= len(self._start):
             self._search.look_around()
 
     def _record_many(
@@ -299,9 +388,34 @@ class CalibratedUCB(Policy):
                 fitted = self._seen if self._refit_if_due(afresh) else fitted
             self._cut_if_due(number)
 
+    def _record_repeated(
+        self, site: int, mean: float, count: int, std: float | None, asked: bool
+    ) -> None:
+        assert std is not None  # see `_check_repeated`
+        for _ in range(min(count, len(self._given_up))):
+            self._given_up.popleft()
+        self._sums.add_repeated(site, mean, count, std)
+        number = self._place(site)
+        if self._limits is not None:
+            self._limits.succeed(site)
+        self._search.renew_soon(number)
+        self._refit_if_due()
+        self._cut_if_due(number)
+
+    def _check_repeated(self, counted: Counted) -> None:
+        if np.isnan(counted.stds[counted.counts > 1]).any():
+            raise InvalidInput(
+                "tell(x, mean, count=...): CalibratedUCB learns the noise from how values differ. "
+                "Give their sample deviation as well, std=np.std(values, ddof=1)."
+            )
+
     def _take(self, site: int, value: float, std: float | None) -> int:
         """Record a value, and return the number of the region of its site."""
         self._sums.add(site, value, std)
+        return self._place(site)
+
+    def _place(self, site: int) -> int:
+        """Count a report, and return the number of the region of its site."""
         self._seen += 1
         if site not in self._regions.home:
             self._search.admit(self._regions.add(site))
@@ -350,7 +464,7 @@ class CalibratedUCB(Policy):
         saved.require(len(given_up) <= MOST_GIVEN_UP, "few cancelled evaluations")
         self._given_up = deque(given_up, maxlen=MOST_GIVEN_UP)
         told = self._sums.count + self._sums.known
-        whole = int(told.sum()) == self._told == self._seen and self._fitted <= self._told
+        whole = int(told.sum()) == self.told >= self._seen >= self._fitted
         saved.require(whole, "all values")
         played = np.flatnonzero(told).tolist()
         saved.require(sorted(self._regions.home) == played, "a region for each value")
@@ -364,26 +478,73 @@ class CalibratedUCB(Policy):
 
     def recommend(self) -> Recommendation:
         """The evaluated point with the highest mean minus one standard deviation."""
+        best = self._best()
+        return best if self.outcomes is None else self.outcomes.limited(best, proven=False)
+
+    def _best(self) -> Recommendation:
+        """The recommendation of the model alone, without `outcomes`."""
         if not self._regions.home:
             site = self._search.site_at(self._start[0])
             return Recommendation(self._sites.x(site), 0.0, -math.inf, math.inf)
         return self._answers.recommend(self._search.likeliest(LIKELIEST), self._answering())
 
     def certificate(self) -> float:
-        """An estimated bound on f(x*) − f(recommended x), by the fitted model.
+        """An estimate of a bound on f(x*) − f(recommended x), by the fitted model; not a proof.
+
+        It fails where a narrow peak hides between the evaluations (`partita.policies.held`).
 
         It is infinite with fewer than 10 (d + 1) values, because a model of so few values is often
         wrong. If f has exceeded the upper bounds of earlier fits, the present bounds may be as
         wrong. So the amount by which it exceeded them is added, in proportion to the number of
         values that those fits had.
         """
+        bound = math.inf
+        if self._told >= CERTIFIED_FROM * (self.domain.dim + 1):
+            bound = self._answers.certificate(self._best(), self._answering(), self._told)
+        if self.outcomes is None:
+            return bound
+        return self.outcomes.certificate(bound, self._best(), proven=False)
+
+    def recommend_fixed(self, fixed: Mapping[int, float]) -> Recommendation:
+        """The best point with some coordinates fixed, by its mean less one standard deviation.
+
+        It need not have been evaluated, nor any other with these coordinates.
+        """
+        where = self._unit_slice(fixed)
+        if not self._regions.home:
+            unit = self._slices.first(np.random.default_rng(self.seed), where, self._start[0])
+            return Recommendation(self._x_fixed(unit, fixed), 0.0, -math.inf, math.inf)
+        answer = self._slices.recommend(where, self._answering())
+        return answer._replace(x=self._x_fixed(answer.x, fixed))
+
+    def certificate_fixed(self, fixed: Mapping[int, float]) -> float:
+        """What f can be above f at `recommend_fixed`, with the same coordinates fixed."""
+        where = self._unit_slice(fixed)
         if self._told < CERTIFIED_FROM * (self.domain.dim + 1):
             return math.inf
-        return self._answers.certificate(self.recommend(), self._answering(), self._told)
+        settings = self._answering()
+        answer = self._slices.recommend(where, settings)
+        ceiling = max(answer.upper, self._slices.ceiling(where, settings))
+        return ceiling - answer.lower + self._answers.shortfall(self.recommend(), self._told)
+
+    def _x_fixed(self, unit: FloatArray, fixed: Mapping[int, float]) -> FloatArray:
+        """A point (d,) of the unit cube in the domain's units, with the values as given."""
+        if not isinstance(self._sites, BoxSites):
+            return self._sites.x(self._search.site_at(unit))
+        x = self._sites.to_user(unit[None, :])[0]
+        for number, value in fixed.items():
+            x[number] = value
+        return np.asarray(x)
+        if self._seen < CERTIFIED_FROM * (self.domain.dim + 1):
+            return math.inf
+        return self._answers.certificate(self.recommend(), self._answering(), self._seen)
 
     def predict(self, X: npt.ArrayLike) -> Prediction:
         """Posterior and bounds at points (n, d) of the domain, under the most likely settings."""
-        return self._answers.predict(self._unit(self.domain.check(X)), self._answering())
+        posterior = self._answers.predict(self._unit(self.domain.check(X)), self._answering())
+        if self.outcomes is None:
+            return posterior
+        return self.outcomes.prediction(posterior, proven=False)
 
     def _unit(self, points: FloatArray) -> FloatArray:
         """Points (n, d) of the domain in the unit cube."""
@@ -393,9 +554,9 @@ class CalibratedUCB(Policy):
 
     def _answering(self) -> Settings:
         """The settings used for answers: the most likely ones, given the values so far."""
-        if self._told >= len(self._start) or self._fitted == self._told:
+        if self._seen >= len(self._start) or self._fitted == self._seen:
             return self._model.believed
-        return self._model.guess(self._regions.played, enough=self._told >= FEWEST)
+        return self._model.guess(self._regions.played, enough=self._seen >= FEWEST)
 
     @property
     def cover(self) -> list[RegionView]:
@@ -423,7 +584,7 @@ class CalibratedUCB(Policy):
             "mean": best.mean,
             "shape": "identity",
         }
-        answer = self.recommend()
+        answer = self._best()
         ratio = self._model.noise_at(self._unit(answer.x[None, :]))
         settings["noise_std"] *= math.sqrt(float(ratio[0]))
         if not best.shape.identity:

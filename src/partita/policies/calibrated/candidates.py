@@ -20,7 +20,7 @@ from partita.gp import _loops
 from partita.gp.fitting import JITTER
 from partita.gp.settings import Settings
 from partita.model.domains import Arms, Box, Grid
-from partita.model.mixed import Mixed
+from partita.model.mixed import Mixed, Rules
 from partita.partition.sites import SNAP_BITS, ArmSites, BoxSites
 from partita.policies.feasible import FeasiblePoints, between, unique
 
@@ -72,6 +72,34 @@ class Proposals:
         if self._numbers is None:
             self._numbers = {row.tobytes(): i for i, row in enumerate(self._arms)}
         return self._numbers[unit.tobytes()]
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates."""
+        return self._domain.dim
+
+    @property
+    def arms(self) -> FloatArray | None:
+        """The points (n, d) of a finite domain, in the unit cube."""
+        return self._arms
+
+    @property
+    def rules(self) -> Rules | None:
+        """The rules of a mixed domain."""
+        return self._domain.rules if isinstance(self._domain, Mixed) else None
+
+    def spread(self, rows: FloatArray) -> FloatArray:
+        """Points of a box or mixed domain for uniform rows (k, d), the constraint aside."""
+        return self._domain.spread(rows) if isinstance(self._domain, Mixed) else rows
+
+    def valid(self, rows: FloatArray) -> FloatArray:
+        """The points of the domain nearest to rows (k, d), without those it does not allow."""
+        if self._arms is not None:
+            return np.asarray(self._arms[self._nearest(rows)])
+        if not isinstance(self._domain, Mixed):
+            return rows
+        rows = self._domain.snap(rows)
+        return np.asarray(rows[self._domain.mask(rows)])
 
     def first(self, random: np.random.Generator, points: FloatArray) -> FloatArray:
         """Points of the domain to begin with, for uniform ones (n, d): at least one, at most n."""

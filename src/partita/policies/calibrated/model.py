@@ -245,6 +245,16 @@ class Conditioned:
         """Means and variances at the first `number` points of the data."""
         return self.moments_from(self.kernel[:, :number].copy())
 
+    def means(self) -> FloatArray:
+        """Means at the points of the data, (P,)."""
+        from scipy.linalg import solve_triangular
+
+        with one_thread():
+            weights = solve_triangular(
+                self.factor, self.values, lower=True, trans=1, check_finite=False
+            )
+            return np.asarray(self.kernel @ weights)
+
     def moments_from(self, across: FloatArray) -> Moments:
         """Means and variances where the kernel to the data is `across` (P, n), overwritten."""
         from scipy.linalg import solve_triangular

@@ -61,12 +61,14 @@ class Regions:
     _all: list[Region]
     _cuts: dict[int, list[_Cut]]  # by the number of the region that was cut, oldest first
     home: dict[int, int]  # the number of the region of each site with values, oldest first
+    _corners: FloatArray  # (n, 2, d), of all regions, as they were when last needed
 
     def __init__(self, sites: ArmSites | BoxSites) -> None:
         self._sites = sites
         dim = sites.scaled.shape[1]
         self._all = [Region(np.zeros(dim), np.ones(dim), [], np.empty(0, np.int64))]
         self._cuts, self.home = {}, {}
+        self._corners = np.empty((0, 2, dim))
 
     def __len__(self) -> int:
         return len(self._all)
@@ -91,6 +93,14 @@ class Regions:
             if above is None:
                 return number
             number = above
+
+    def meet(self, axes: IntArray, values: FloatArray) -> npt.NDArray[np.bool_]:
+        """Which regions have points whose coordinates `axes` (k,) have `values` (k,)."""
+        if len(self._corners) != len(self):  # only a cut changes corners
+            self._corners = np.array([(region.lower, region.upper) for region in self])
+        lower, upper = self._corners[:, 0, axes], self._corners[:, 1, axes]
+        below = np.where(upper >= 1.0, values <= upper, values < upper)
+        return np.asarray(((values >= lower) & below).all(axis=1))
 
     def add(self, site: int) -> int:
         """Add a site that has its first value: the number of its region."""

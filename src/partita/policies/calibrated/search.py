@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from partita._state import Saved, State, generator_state, wholes
-from partita._types import FloatArray
+from partita._types import BoolArray, FloatArray
 from partita.gp import _loops
 from partita.gp.fitting import JITTER
 from partita.gp.settings import Settings
@@ -32,6 +32,8 @@ RENEW_PART = 128
 #: A fresh candidate is evaluated only if f there may differ from f at a point evaluated before by
 #: more than this part of what is unknown of the latter.
 DISTINCT = 0.1
+#: The same with coordinates fixed. Each context has few values, so replicates are worth more.
+SLICE_DISTINCT = 0.4
 #: Regions whose candidates are kept at once.
 WARM_REGIONS = 6
 #: Without noise, evaluations are settled once the index promises less than this part of the
@@ -62,7 +64,7 @@ class Search:
     _regions: Regions
     _model: Model
     proposals: Proposals
-    _random: np.random.Generator
+    random: np.random.Generator
     #: Whether fresh candidates are hardly ever points evaluated before.
     continuous: bool
     #: What must hold besides, if anything must; it counts in the index.
@@ -86,7 +88,7 @@ class Search:
         kept = [i for i, one in enumerate(self.outlooks) if one.candidates is not None]
         bounds = [(one.index, one.ceiling, one.floor) for one in self.outlooks]
         return {
-            "random": generator_state(self._random),
+            "random": generator_state(self.random),
             "proposals": self.proposals.state(),
             "stale": np.array([one.stale for one in self.outlooks], dtype=bool),
             "used_at": wholes(one.used_at for one in self.outlooks),
@@ -100,7 +102,7 @@ class Search:
 
     def restore(self, saved: Saved) -> None:
         """Restore saved outlooks, of regions and sites that are there already."""
-        saved.generator("random", self._random)
+        saved.generator("random", self.random)
         self.proposals.restore(saved.part("proposals"))
         for name in _CLOCKS:
             setattr(self, name, saved.integer(name))
@@ -189,7 +191,7 @@ class Search:
         """The site of point `number` of a design, counted from 1, or any if that is used up."""
         if number <= len(design):
             return self.site_at(design[number - 1])
-        return self.site_at(self.proposals.anywhere(self._random))
+        return self.site_at(self.proposals.anywhere(self.random))
 
     def site_at(self, unit: FloatArray) -> int:
         """The site of a point (d,) of the unit cube, which is one of the domain exactly."""
@@ -213,6 +215,18 @@ class Search:
                 return self._least_surprising(outlook, told, plan)
         width = self._model.reach(self._model.fit.best) if probe else EXPLORATION
         return self._best_candidate(outlook, width, plan)
+
+    @property
+    def points(self) -> FloatArray:
+        """The points (n, d) of all sites, in the unit cube."""
+        return self._sites.scaled
+
+    def best_in_slice(
+        self, candidates: Candidates, allowed: BoolArray, width: float, plan: Plan
+    ) -> FloatArray:
+        """The point (d,) of the highest mean plus `width` deviations, of those `allowed`."""
+        planned = candidates.planned(plan.plays_of(candidates))
+        return np.asarray(planned.points[self._choice(planned, width, allowed)])
 
     def likeliest(self, number: int) -> list[Region]:
         """The `number` regions where the best point may be, by their model or their values."""
@@ -247,7 +261,7 @@ class Search:
 
     def _any_region(self, told: int, plan: Plan) -> Outlook:
         """The region of a point drawn from the whole domain, ready to evaluate."""
-        number = self._regions.number_at(self.proposals.anywhere(self._random))
+        number = self._regions.number_at(self.proposals.anywhere(self.random))
         outlook = self.outlooks[number]
         self._use(outlook)
         if outlook.candidates is None or outlook.stale:
@@ -275,14 +289,26 @@ class Search:
         """The site in a region whose mean plus `width` standard deviations is the highest."""
         assert outlook.candidates is not None
         candidates = outlook.candidates.planned(plan.plays_of(outlook.candidates))
-        j, s = int(np.argmax(self._index(candidates, width))), len(candidates.sites)
+        return self._site_of(candidates, self._choice(candidates, width))
+
+    def _choice(
+        self, candidates: Candidates, width: float, allowed: BoolArray | None = None
+    ) -> int:
+        """The number of the best candidate: an evaluated one if that is as good as the same."""
+        index = self._index(candidates, width)
+        if allowed is not None:
+            index = np.where(allowed, index, -math.inf)
+            if index.max() == -math.inf:  # all in the slice were evaluated, without noise
+                index = np.where(allowed, candidates.mean, -math.inf)
+        distinct = DISTINCT if allowed is None else SLICE_DISTINCT
+        j, s = int(np.argmax(index)), len(candidates.sites)
         if j >= s and s and not self._sums.exact:
             row = candidates.scaled[j : j + 1]
             likeness = _loops.matern(row, candidates.scaled[:s], candidates.settings.form)[0]
             near = int(np.argmax(likeness))
-            if 2.0 - 2.0 * likeness[near] < DISTINCT**2 * candidates.variance[near]:
+            if 2.0 - 2.0 * likeness[near] < distinct**2 * candidates.variance[near]:
                 j = near
-        return self._site_of(candidates, j)
+        return j
 
     def _site_of(self, candidates: Candidates, j: int) -> int:
         """The site of candidate j, a new one if it has never been evaluated."""
@@ -341,11 +367,11 @@ class Search:
         own = region.own
         assert len(own) or len(region.around), "a region has data"
         temperature = TEMPERATURE * min(1.0, math.sqrt(COOLING / max(told, 1)))
-        drawn = self._model.fit.draw(self._random, temperature)
+        drawn = self._model.fit.draw(self.random, temperature)
         posterior = self._model.choosing(region.informed_by, drawn)
         held, at_held = self._sites.scaled[own], posterior.moments_of(len(own))
         best = best_of(held, self._merits(held, at_held.mean), region)
-        fresh = self.proposals.draw(self._random, region.lower, region.upper, best)
+        fresh = self.proposals.draw(self.random, region.lower, region.upper, best)
         if len(own) and (exact or not self.continuous):
             words = {row.tobytes() for row in held}
             fresh = np.array([row for row in fresh if row.tobytes() not in words])

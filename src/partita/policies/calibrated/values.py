@@ -127,6 +127,27 @@ class Sums:
         away = value - self._mean[site]
         self._mean[site] += away / self.count[site]
         self._within[site] += away * (value - self._mean[site])
+        self._note_disagreement(site)
+
+    def add_repeated(self, site: int, mean: float, count: int, std: float) -> None:
+        """Record `count` values at a site by their mean and sample deviation (ddof = 1)."""
+        self._reserve(site)
+        self.changes[site] += 1
+        if self._compared < MOST_COMPARED:
+            self._distinct.add(mean)
+            # Values that agree are compared with each other; of others only the mean is known.
+            self._compared += min(count, MOST_COMPARED - self._compared) if std == 0 else 1
+        before = int(self.count[site])
+        self.count[site] += count
+        # Chan, Golub & LeVeque 1979: means and squares of two samples make those of both.
+        away, share = mean - self._mean[site], count / (before + count)
+        self._mean[site] += away * share
+        more = (count - 1) * std**2 + away * away * before * share
+        self._within[site] = min(self._within[site] + more, MOST_SQUARES)
+        self._note_disagreement(site)
+
+    def _note_disagreement(self, site: int) -> None:
+        """Set `agree` and `exact` to False if the values at a site differ by too much."""
         if self.agree and self._within[site] > 0.0:
             squares = self._within[site] * self._shape.slope(float(self._mean[site])) ** 2
             if squares > self.count[site] * self._little:

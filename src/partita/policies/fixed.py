@@ -1,0 +1,47 @@
+"""Coordinates that are fixed: the slice of a domain in which the next point is to be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from partita._types import BoolArray, FloatArray, IntArray
+from partita.errors import InvalidInput
+
+
+@dataclass(frozen=True, eq=False)
+class Fixing:
+    """Numbers (k,) of the coordinates that are fixed, in order, and their values (k,)."""
+
+    numbers: IntArray
+    values: FloatArray
+
+    @classmethod
+    def of(cls, fixed: Mapping[Any, Any], dim: int) -> Fixing:
+        """The coordinates {number: value} that are fixed, of `dim`."""
+        for number, value in fixed.items():
+            if (
+                isinstance(number, bool)
+                or not isinstance(number, int | np.integer)
+                or not 0 <= number < dim
+                or not np.isfinite(value)
+            ):
+                raise InvalidInput(
+                    f"fixed={dict(fixed)!r}: give a dict of numbers of coordinates, from 0 to "
+                    f"{dim - 1}, with a finite value for each"
+                )
+        numbers = np.array(sorted(fixed), dtype=np.int64)
+        return cls(numbers, np.array([float(fixed[int(n)]) for n in numbers]))
+
+    def holds(self, points: FloatArray) -> BoolArray:
+        """Which of the points (n, d) have these values."""
+        return np.asarray((points[:, self.numbers] == self.values).all(axis=1))
+
+    def moved(self, points: FloatArray) -> FloatArray:
+        """Copies of points (n, d) with these values."""
+        out = points.copy()
+        out[:, self.numbers] = self.values
+        return out
