@@ -88,13 +88,14 @@ class Study:
         ----------
         path
             The file, such as "tune.db".
-        space, direction, seed, n_evals, norm_bound, noise, kernel, outcomes, delta, policy,
-        feasible, constraints, context
+        space, direction, seed, n_evals, norm_bound, noise, kernel, outcomes, delta
             As for `Optimizer`, with the same defaults when a study is created. When it is reopened,
             arguments that are left out keep their stored values. Those given must equal the stored
-            ones, or an error lists the differences; only `n_evals` may change. `feasible`, or a
-            policy other than a built-in one by name, is not stored and must be given again.
-            A seed of None draws one when a study is created: `study.seed` has it.
+            ones, or an error lists the differences; only `n_evals` may change. A seed of None draws
+            one when a study is created: `study.seed` has it.
+        constraints, context, policy, feasible
+            Likewise. `feasible`, or a policy other than a built-in one by name, is not stored and
+            must be given again.
         expire_after
             Seconds after which a pending trial is cancelled, at the next use of the study. Its
             value is still accepted if it comes later. By default trials never expire.
