@@ -353,9 +353,9 @@ def test_cold_cells(where, monkeypatch):
 
 
 def by_width_alone(*policies):
-    """Leave the confidence sets out: what is inherited are the bounds of the width."""
+    """Leave the confidence sets and |f| ≤ B out: what is inherited are the bounds of the width."""
     for policy in policies:
-        policy._engine._bounds._sets = None
+        policy._engine._bounds._sets, policy._engine._bounds._most = None, np.inf
 
 
 @pytest.mark.parametrize("where", ["grid1", "grid2", "arms", "box1", "box2", "box5"])
