@@ -14,6 +14,7 @@ import logging
 import math
 from collections.abc import Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,8 @@ _log = logging.getLogger(__name__)
 #: The recommendation is recorded after the first number of values, and then each time their number
 #: has grown by the second factor.
 FIRST_LOOK, LOOK_FACTOR = 20, 2
+#: Of a trial that reports nothing before its value.
+NO_REPORTS: Mapping[int, float] = MappingProxyType({})
 
 
 class Answer(NamedTuple):
@@ -130,7 +133,11 @@ class State:
         return events
 
     def tell(
-        self, number: int, seen: Observation, time: float, reports: Mapping[int, float]
+        self,
+        number: int,
+        seen: Observation,
+        time: float,
+        reports: Mapping[int, float] = NO_REPORTS,
     ) -> Event:
         """End a trial, pending or expired, with a value."""
         self.game.tell(number, *seen, reports)
