@@ -92,7 +92,7 @@ def test_mistakes_are_a_line_and_change_nothing(run, path, arguments, words):
     assert not none.exists()
 
 
-KNOWN = {"norm_bound": 2.0, "noise": pt.Gaussian(0.1), "kernel": pt.Matern(1.5, 0.3)}
+KNOWN = {"norm_bound": 5.0, "noise": pt.Gaussian(0.1), "kernel": pt.Matern(1.5, 0.3)}
 
 
 def test_show_tells_all_that_is_known(run, path):

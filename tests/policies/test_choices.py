@@ -281,7 +281,7 @@ def corner_points(domain):
 @every_ucb
 def test_told_box_points_on_corners_and_faces(kind, where):
     domain = DOMAINS[where]
-    policy = make(kind, domain, horizon=80)
+    policy = make(kind, domain, horizon=80, norm_bound=6.0)
     oracle, history = Oracle(policy), History(policy)
     for repeat in range(3):
         for x in corner_points(domain):

@@ -497,7 +497,7 @@ def test_arms_in_seven_dimensions():
 
 
 def test_boxes_of_up_to_six_dimensions():
-    policy = make(pt.Box([0.0] * 6, [1.0] * 6), horizon=100)
+    policy = make(pt.Box([0.0] * 6, [1.0] * 6), horizon=100, norm_bound=20.0)
     for _ in range(12):
         x = policy.ask()
         policy.tell(x, float(x.sum()))

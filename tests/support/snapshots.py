@@ -32,7 +32,7 @@ from partita.study.state import State
 
 #: Seconds that a changed snapshot may take, and bytes of memory that the process may have.
 SECONDS, MEMORY = 60, 6 * 2**30
-KNOWN = {"norm_bound": 2.0, "noise": Uniform(-0.5, 0.5), "kernel": pt.Matern(1.5, 0.3)}
+KNOWN = {"norm_bound": 8.0, "noise": Uniform(-0.5, 0.5), "kernel": pt.Matern(1.5, 0.3)}
 PLANE = [(0.0, 1.0), (-1.0, 1.0)]
 ARMS = pt.Arms(np.random.default_rng(0).random((60, 2)))
 MIXED = {
