@@ -342,5 +342,7 @@ def test_a_future_that_ends_twice_counts_once():
 
 
 def test_outcomes_know_their_trials():
-    outcomes = evaluate_all(objectives.bowl, [(4, np.array([0.1, 0.2])), (9, np.zeros(2))])
+    outcomes = evaluate_all(
+        objectives.bowl, [(4, np.array([0.1, 0.2]), None), (9, np.zeros(2), None)]
+    )
     assert [outcome.trial for outcome in outcomes] == [4, 9]

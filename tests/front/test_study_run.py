@@ -139,7 +139,9 @@ def test_a_killed_run_resumes_to_the_same_trials(path):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes as of Unix")
 def test_what_a_killed_run_had_failed_or_passed_over_is_not_evaluated_by_the_next(path):
+    """Of a policy that does not learn where evaluations fail, so that trials are passed over."""
     line, calls = [(0, 1)], []
+    known = {"norm_bound": 2.0, "noise": pt.Gaussian(0.1), "kernel": pt.Matern(1.5, 0.3)}
 
     def killed(out):
         def fails(x):
@@ -152,7 +154,7 @@ def test_what_a_killed_run_had_failed_or_passed_over_is_not_evaluated_by_the_nex
                 raise OSError("too far")
             return float(x[0])
 
-        pt.maximize(fails, line, n_evals=20, study=path)
+        pt.maximize(fails, line, n_evals=200, study=path, **known)
 
     process, tried = Process(killed), []
     while (said := process.line()) != "now":
@@ -166,7 +168,7 @@ def test_what_a_killed_run_had_failed_or_passed_over_is_not_evaluated_by_the_nex
         calls.append(float(x[0]))
         return float(x[0])
 
-    result = pt.maximize(counted, line, n_evals=20, study=path)
+    result = pt.maximize(counted, line, n_evals=20, study=path, **known)
     assert (result.nfev, len(calls)) == (20, 8)
     assert calls[0] == tried[-1]  # what was under way, and nothing else of what was left
     trials = Study.open(path).trials

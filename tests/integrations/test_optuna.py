@@ -219,7 +219,8 @@ def test_what_a_pruned_trial_reported_is_never_its_value(counts: bool) -> None:
         number = int(inner.trials.pruned.numbers[0])
         ledger = inner.game.ledger
         assert ledger._values[number] == pytest.approx(ends[9], abs=1e-6)
-        assert ledger._stds[number] < 1e-3
+        # The noise of values counts, too, which is not known to be nothing. The report was 50 off.
+        assert 0.0 < ledger._stds[number] < 1.0
 
 
 def test_a_failed_trial_tells_nothing_and_others_keep_away() -> None:
@@ -543,13 +544,16 @@ def test_the_package_for_optunahub_has_what_its_registry_asks_for() -> None:
 
 def test_the_code_of_the_docs_runs(capsys: pytest.CaptureFixture[str]) -> None:
     text = (HUB.parents[3] / "docs" / "optuna.md").read_text(encoding="utf-8")
-    first, branches, measured = (part.split("```")[0] for part in text.split("```python\n")[1:4])
+    parts = [part.split("```")[0] for part in text.split("```python\n")[1:5]]
+    first, branches, certified, measured = parts
     assert "n_trials=2000" in first
     names: dict[str, Any] = {"train": lambda rate, *_: rate}
     exec(first.replace("n_trials=2000", "n_trials=12"), names)
     assert capsys.readouterr().out.startswith("Suggestion(params={")
     exec(branches, names)
     assert capsys.readouterr().out.startswith("{'model': 'svm', 'C': ")
+    exec(certified, names)
+    assert len(names["study"].trials) <= 200
     names = {"measure": lambda x, fold: x + 0.1 * fold}
     exec(measured.replace("n_trials=100", "n_trials=12"), names)
     spread = np.std(0.1 * np.arange(5), ddof=1) / math.sqrt(5)

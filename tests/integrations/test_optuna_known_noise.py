@@ -98,7 +98,7 @@ def test_trials_from_before_by_another_sampler_and_by_other_workers(tmp_path: An
     assert stds_by_value(again) == expected(studies[0])
 
 
-def test_a_pruned_trial_has_it_for_its_last_value() -> None:
+def test_a_pruned_trial_tells_nothing_where_no_finished_one_says_what_its_report_means() -> None:
     def pruned(trial: Any) -> float:
         trial.report(with_std(trial), 0)
         raise optuna.TrialPruned
@@ -107,7 +107,8 @@ def test_a_pruned_trial_has_it_for_its_last_value() -> None:
     study = optuna.create_study(sampler=sampler)
     study.optimize(pruned, n_trials=4)
     sampler.recommend(study)
-    assert sorted(std for std in stds_by_value(sampler).values() if std is not None) == [0.1, 0.3]
+    assert stds_by_value(sampler) == {}
+    assert sampler._model.optimizer.n_told == 0
 
 
 @pytest.mark.parametrize("bad", [-0.5, math.nan, math.inf, "wide", [0.1, 0.2], True, {}])

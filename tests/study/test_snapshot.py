@@ -372,9 +372,9 @@ def test_a_class_made_from_ours_is_replayed(path, often):
     assert (other.n_told, other.policy.lucky) == (10, 10)
 
 
-@pytest.mark.parametrize("version", ["data 3.9", "data 4.8", "data 5.9", "", PICKLED])
+@pytest.mark.parametrize("version", ["data 3.10", "data 4.9", "data 5.10", "", PICKLED])
 def test_other_versions_are_replayed(path, often, version):
-    assert snapshot.WRITTEN_BY == "data 4.9"
+    assert snapshot.WRITTEN_BY == "data 4.10"
     study = Study.open(path, PLANE)
     play(study, 10)
     data = study._store.rows("SELECT state FROM snapshot")[0][0]

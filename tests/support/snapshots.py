@@ -53,6 +53,7 @@ CASES = {
     "calibrated regions": (PLANE, {}),
     "calibrated mixed": (MIXED, {"feasible": allowed}),
     "calibrated arms": (ARMS, {}),
+    "calibrated constrained": (PLANE, {"constraints": ["cost <= 1.5", "time >= -1", "time < 2"]}),
     "pi-gp-ucb": (PLANE, KNOWN),
     "pi-gp-ucb grid": (pt.Grid(20, dim=2), {**KNOWN, "policy": "pi-gp-ucb[initial_cells=3]"}),
     "pi-gp-ucb-paper": (PLANE, {**KNOWN, "policy": "pi-gp-ucb-paper"}),
@@ -95,6 +96,12 @@ def value_of(state, number):
     return float(np.sin(5 * unit[0]) + np.cos(3 * unit).sum()) + 0.1 * math.sin(37.0 * number)
 
 
+def seen_at(state, number, std=None):
+    """What an evaluation of a trial shows: its value, and those of constrained quantities."""
+    value, names = value_of(state, number), state.optimizer.constraints.names
+    return Observation(value, std, tuple(value + i for i in range(len(names))) or None)
+
+
 def played(name, steps=40):
     """A state in the middle of things: told with noise and without, pending, cancelled, expired."""
     state, random = first_state(name), np.random.default_rng(0)
@@ -104,12 +111,12 @@ def played(name, steps=40):
     for i in range(steps):
         number = state.ask(1e9 + i, i % 3 or None).trial.number
         if i % 9 == 4:
-            state.cancel(number, 1e9)
+            state.cancel(number, 1e9, failed=i % 2 == 0)
         elif i % 13 == 6:
             state.expire(number, 1e9)
         elif i % 8 != 5 or i < 20:
             std = 0.2 if state.game.takes_std and i % 5 == 1 else None
-            state.tell(number, Observation(value_of(state, number), std), 1e9 + i)
+            state.tell(number, seen_at(state, number, std), 1e9 + i)
     return state
 
 
@@ -299,18 +306,16 @@ def use(state):
         assert optimizer.space.allows(trial.params), trial
         assert np.isfinite(unit).all()
         if i == 2:
-            state.cancel(trial.number, 2e9)
+            state.cancel(trial.number, 2e9, failed=True)
         elif i != 5:
             std = 0.1 if i == 3 and state.game.takes_std else None
-            state.tell(trial.number, Observation(value_of(state, trial.number), std), 2e9)
+            state.tell(trial.number, seen_at(state, trial.number, std), 2e9)
         best = optimizer.recommend()
         assert optimizer.space.allows(best.params)
         assert not any(math.isnan(x) for x in best[2:]), best
         assert not math.isnan(optimizer.certificate())
     for number in pending[:4]:
-        state.cancel(number, 2e9) if number % 2 else state.tell(
-            number, Observation(value_of(state, number), None), 2e9
-        )
+        state.cancel(number, 2e9) if number % 2 else state.tell(number, seen_at(state, number), 2e9)
     if hasattr(state.game.policy, "predict"):
         predicted = state.game.predict(state.game.ledger.units[:5])
         assert not any(np.isnan(part).any() for part in predicted), predicted
