@@ -1,3 +1,4 @@
+import logging
 import os
 import signal
 
@@ -17,6 +18,18 @@ settings.load_profile("partita")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background by a shell
     signal.signal(signal.SIGINT, signal.default_int_handler)  # tests send it, children inherit it
+
+
+@pytest.fixture(autouse=True)
+def _log_as_before():
+    """Code of the pages sets up logging: not for the tests after it."""
+    root, trials = logging.getLogger(), logging.getLogger("partita.trials")
+    handlers, level = root.handlers[:], trials.level
+    yield
+    for handler in set(root.handlers) - set(handlers):
+        root.removeHandler(handler)
+    if trials.level != level:
+        trials.setLevel(level)
 
 
 @pytest.fixture
