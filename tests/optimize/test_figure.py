@@ -15,7 +15,7 @@ MIXED = {
     "on": bool,
     "fixed": [7],
 }
-KNOWN = {"norm_bound": 2.0, "noise": pt.Gaussian(0.1), "kernel": pt.Matern(1.5, 0.3)}
+KNOWN = {"norm_bound": 5.0, "noise": pt.Gaussian(0.1), "kernel": pt.Matern(1.5, 0.3)}
 
 
 def loss(rate, depth, kind, on, fixed):
