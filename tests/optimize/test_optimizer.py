@@ -335,7 +335,7 @@ def test_data_added_at_a_pending_point_leaves_that_trial_to_be_told_or_cancelled
 # -- direction -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("known", [{}, KNOWN], ids=["calibrated", "proven"])
+@pytest.mark.parametrize("known", [{}, {**KNOWN, "norm_bound": 50.0}], ids=["calibrated", "proven"])
 @pytest.mark.parametrize("space", [BOX, SMALL], ids=["box", "small"])
 def test_maximising_is_minimising_upside_down(space, known):
     lowest = pt.Optimizer(space, seed=1, n_evals=60, **known)

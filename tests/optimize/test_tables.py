@@ -115,7 +115,8 @@ def test_a_parameter_that_a_trial_does_not_have_is_empty():
     for i in range(4):
         optimizer.tell(optimizer.ask(), float(i))
     full = optimizer.trials
-    trials = Varying(full.space, full.numbers, full.units, full.values, full.codes, full.stds)
+    columns = full.numbers, full.units, full.values, full.codes, full.stds, full.measured
+    trials = Varying(full.space, *columns)
     frame = trials.to_dataframe()
     assert frame["rate"].isna().tolist() == [False, True, False, True]
     assert str(frame["depth"].dtype) == "Int64"

@@ -321,14 +321,14 @@ def bounds_hold(kind: str, seed: int, told: float = 1.0) -> bool:
     return True
 
 
-@pytest.mark.filterwarnings("ignore:a lower bound on f exceeds:partita.TheoryWarning")
+@pytest.mark.filterwarnings("ignore::partita.TheoryWarning")
 @pytest.mark.parametrize("kind", ["pi", "tight", "ts", "paper", "igp"])
 def test_bounds_hold_with_the_promised_frequency(kind):
     failed = sum(not bounds_hold(kind, seed) for seed in range(RUNS))
     assert failed <= DELTA * RUNS
 
 
-@pytest.mark.filterwarnings("ignore:a lower bound on f exceeds:partita.TheoryWarning")
+@pytest.mark.filterwarnings("ignore::partita.TheoryWarning")
 @pytest.mark.parametrize("kind", ["pi", "tight", "ts", "paper", "igp"])
 def test_control_a_tenth_of_the_noise_is_caught(kind):
     """Bounds must fail when the noise told is far too small."""
