@@ -430,7 +430,7 @@ def test_arms_that_the_unit_cube_hardly_tells_apart(points, box):
 def test_the_front_door_plays_such_arms_as_the_policy_does(feasible, tmp_path):
     arms = pt.Arms([[1e-20], [2e-20], [0.5], [0.3]], -1, 1)
     allowed = arms if feasible is None else pt.Arms(arms.points[[0, 1, 3]], -1, 1)
-    known = {"kernel": pt.Matern(1.5, 0.3), "norm_bound": 2.0, "noise": pt.Gaussian(0.1)}
+    known = {"kernel": pt.Matern(1.5, 0.3), "norm_bound": 2.0, "noise": pt.Gaussian(1.0)}
     policy = pt.PiGPUCB(allowed, horizon=30, seed=3, **known)
     front = {"direction": "maximize", "n_evals": 30, "seed": 3, "feasible": feasible, **known}
     optimizer = pt.Optimizer(arms, **front)

@@ -83,7 +83,7 @@ def test_what_cannot_be_is_refused():
     with pytest.raises(NotPending):
         policy.fail(x)
     policy.ask()
-    with pytest.raises(InvalidInput, match="played already"):
+    with pytest.raises(InvalidInput, match="used already"):
         policy.constrain([Interval(upper=1.0)])
 
 
