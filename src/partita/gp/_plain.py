@@ -17,6 +17,9 @@ import numpy as np
 
 from partita._types import BoolArray, FloatArray
 
+#: Squared distance in lengthscales beyond which the kernel is 0, as the exponential is by then.
+FAR = 1e12
+
 
 def _exp(powers: FloatArray) -> FloatArray:
     """The C library's exponentials; those of `np.exp` differ in the last bit on some processors."""
@@ -29,8 +32,10 @@ def _matern_of(squared: FloatArray, form: int) -> FloatArray:
     if form == 0:
         return _exp(-np.sqrt(squared))
     z = np.sqrt((3.0 if form == 1 else 5.0) * squared)
-    decay = _exp(-z)
-    return (1.0 + z) * decay if form == 1 else (1.0 + z + z * z / 3.0) * decay
+    kernel = _exp(-z)
+    kernel *= 1.0 + z if form == 1 else 1.0 + z + z * z / 3.0
+    kernel[squared > FAR] = 0.0  # at infinity a product with the exponential is not a number
+    return kernel
 
 
 def _squared(left: FloatArray, right: FloatArray) -> FloatArray:

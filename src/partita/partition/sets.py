@@ -144,6 +144,8 @@ class CellSet:
             number = min(int((bounds > worth).sum()), most)
             if number < len(order):
                 settled = max(settled, float(bounds[order[number]]))
+            if not number:  # what halving could gain is lost in rounding
+                break
             boxes = self._halved(boxes, order[:number], best)
         else:
             settled = max(settled, float(boxes.values.max()) + self._slack(boxes))
