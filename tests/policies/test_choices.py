@@ -665,7 +665,7 @@ def test_a_box_with_many_told_points_under_igp_ucb(monkeypatch):
     monkeypatch.setattr(igp_ucb, "BOX_CANDIDATES", 1100)  # as users have it
     monkeypatch.setattr(rows_module, "DENSE_LIMIT", 1100)
     domain = pt.Box([0.0], [2.0])
-    policy = make("igp", domain, kernel=pt.Matern(2.5, 0.3))
+    policy = make("igp", domain, kernel=pt.Matern(2.5, 0.3), norm_bound=10.0)
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 2, (100, 1))
     policy.tell(X, np.sin(4 * X[:, 0]) + 0.1 * rng.normal(size=len(X)))
