@@ -40,6 +40,14 @@ def in_turn(method: Method) -> Method:
         with turn:
             return method(self)
 
+    def taken_ask(self: Any, count: Any = None, *, fixed: Any = None) -> Any:
+        try:
+            turn = self._turn
+        except AttributeError:
+            turn = turn_of(self)
+        with turn:
+            return method(self, count, fixed=fixed)
+
     def taken_tell(self: Any, x: Any, y: Any, *, std: Any = None, count: Any = None) -> Any:
         try:
             turn = self._turn
@@ -59,6 +67,7 @@ def in_turn(method: Method) -> Method:
     # Frequent signatures have their own wrappers: `*args, **settings` would cost twice as much.
     like: dict[str, Any] = {
         "(self)": taken_alone,
+        "(self, count=None, *, fixed=None)": taken_ask,
         "(self, x, y, *, std=None, count=None)": taken_tell,
     }
     passed_on = like.get(_arguments(method), taken)
