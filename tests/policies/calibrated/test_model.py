@@ -331,3 +331,15 @@ def test_bounds_that_were_broken_count_in_proportion_to_what_they_knew():
     assert policy.certificate() == pytest.approx(plain + 0.4 * 1.0)
     policy._answers.notes = [Note(60, lower + 2.0)]
     assert policy.certificate() == plain
+
+
+def test_notes_are_few_also_in_several_regions():
+    random = np.random.default_rng(3)
+    policy = pt.CalibratedUCB(pt.Box([0, 0], [1, 1]), seed=3)
+    points = random.uniform(size=(900, 2))
+    policy.tell(points, -np.abs(points - 0.3).sum(axis=1) + random.normal(0, 0.1, 900))
+    assert len(policy.cover) > 1
+    for _ in range(150):
+        x = policy.ask()
+        policy.tell(x, -float(np.abs(x - 0.3).sum()) + random.normal(0, 0.1))
+    assert len(policy._answers.notes) <= 2  # one for every 2.5 times the values

@@ -360,11 +360,9 @@ class CalibratedUCB(Policy):
         outlook = self._search.outlooks[number]  # a cut would replace it
         fitted = self._refit_if_due()
         self._cut_if_due(number)
-        if fitted and self._answers.note_due(self._seen):
+        if fitted and self._answers.note_due(self._told):
             with suppress(NumericalError):
                 self._answers.note(self._best(), self._answering(), self._told)
-        if outlook.stale and len(self._regions) > 1 and self._told >= len(self._start):
-            self._answers.note(self.recommend(), self._answering(), self._seen)
         if outlook.stale and len(self._regions) > 1 and self._seen >= len(self._start):
             self._search.look_around()
 
@@ -535,9 +533,6 @@ class CalibratedUCB(Policy):
         for number, value in fixed.items():
             x[number] = value
         return np.asarray(x)
-        if self._seen < CERTIFIED_FROM * (self.domain.dim + 1):
-            return math.inf
-        return self._answers.certificate(self.recommend(), self._answering(), self._seen)
 
     def predict(self, X: npt.ArrayLike) -> Prediction:
         """Posterior and bounds at points (n, d) of the domain, under the most likely settings."""
