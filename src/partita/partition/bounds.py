@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from partita._state import Saved, State, wholes
+from partita._threads import one_thread
 from partita._types import CellView, FloatArray, IntArray, Prediction, Recommendation
 from partita.errors import InvalidInput, warn_theory
 
@@ -210,10 +211,11 @@ class Bounds:
         """The upper bound on max f by the confidence sets of as many cells as it takes."""
         fresh = [width_of(self._width, 0.0, lv, t) + self.slack(lv) for lv in self._fresh_levels()]
         sharpest = max(fresh, default=-math.inf)
-        for cell, bound in self._uppers.descending():
-            if min(bound + self.rounding, self._most) <= sharpest:
-                break
-            sharpest = max(sharpest, min(bound, sets.highest(cell)) + self.rounding)
+        with one_thread():
+            for cell, bound in self._uppers.descending():
+                if min(bound + self.rounding, self._most) <= sharpest:
+                    break
+                sharpest = max(sharpest, min(bound, sets.highest(cell)) + self.rounding)
         return sharpest
 
     def recommend(self, t: int) -> Recommendation:
@@ -255,16 +257,17 @@ class Bounds:
         for i, row in enumerate(scaled.tolist()):
             for key in self._partition.keys_at(row):
                 groups.setdefault(key, []).append(i)
-        for key in sorted(groups):
-            rows = np.array(groups[key])
-            mean, std, lower, upper = self._predict_in(
-                key, scaled[rows], t, None if arms is None else arms[rows]
-            )
-            best.lower[rows] = np.maximum(best.lower[rows], lower)
-            best.upper[rows] = np.minimum(best.upper[rows], upper)
-            sharper = std < best.std[rows] - SAME_STD
-            best.mean[rows[sharper]] = mean[sharper]
-            best.std[rows[sharper]] = std[sharper]
+        with one_thread():  # once: to limit the threads takes longer than a small cell
+            for key in sorted(groups):
+                rows = np.array(groups[key])
+                mean, std, lower, upper = self._predict_in(
+                    key, scaled[rows], t, None if arms is None else arms[rows]
+                )
+                best.lower[rows] = np.maximum(best.lower[rows], lower)
+                best.upper[rows] = np.minimum(best.upper[rows], upper)
+                sharper = std < best.std[rows] - SAME_STD
+                best.mean[rows[sharper]] = mean[sharper]
+                best.std[rows[sharper]] = std[sharper]
         np.clip(best.upper, None, self._most, out=best.upper)
         np.clip(best.lower, -self._most, None, out=best.lower)
         if not self._contradicted() and bool((best.lower > best.upper + self.rounding).any()):

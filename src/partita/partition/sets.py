@@ -95,7 +95,7 @@ class CellSet:
             regulariser = ratio * partition.alpha
             with suppress(NumericalError), one_thread():  # the smallest may be too small
                 factor, gain = factorise(gram.copy(), regulariser / weights)
-                values = solve_triangular(factor, totals / weights, lower=True)
+                values = solve_triangular(factor, totals / weights, lower=True, check_finite=False)
                 fit = regulariser * float(values @ values)
                 if not self._solved:
                     noise = 2.0 * sets.noise**2 * (gain + sets.share(cell))
@@ -112,7 +112,9 @@ class CellSet:
 
     def at(self, scaled: FloatArray) -> Interval:
         """Bounds at scaled points (n, d) of the cell."""
-        parts = [_interval(solved, self._across(scaled)) for solved in self._solved]
+        across = self._across(scaled)
+        with one_thread():
+            parts = [_interval(solved, across) for solved in self._solved]
         return Interval(
             np.max([part.lower for part in parts], axis=0),
             np.min([part.upper for part in parts], axis=0),
@@ -188,7 +190,7 @@ def _interval(solved: _Solved, across: FloatArray) -> Interval:
     from scipy.linalg import solve_triangular
 
     with one_thread():
-        rows = solve_triangular(solved.factor, across, lower=True)
+        rows = solve_triangular(solved.factor, across, lower=True, check_finite=False)
         mean = solved.values @ rows
     reach = solved.width * deviation(1.0 - (rows**2).sum(axis=0))
     return Interval(mean - reach, mean + reach)
