@@ -14,7 +14,8 @@ import numpy as np
 from partita._types import FloatArray
 from partita.errors import InvalidInput
 
-from .parameters import TOLERANCE, Float
+from .decimals import TOLERANCE
+from .parameters import Float
 from .space import Space
 
 #: Types of values that are equal only if they are the same parameter.
