@@ -15,7 +15,7 @@ import numpy as np
 from partita._text import error_text, message_of
 from partita.errors import EvaluationFailed, InvalidInput, Settled, TrialPruned
 
-from .evaluate import Function, Outcome, WrongCall, outcome_of, takes_trial
+from .evaluate import Function, Outcome, WrongCall, check_branches, outcome_of, takes_trial
 from .failures import MOST_HELD, Failures
 from .interrupts import Interrupts
 from .logs import log_failed
@@ -368,6 +368,7 @@ class Run:
 
 def one_at_a_time(run: Run, f: Function) -> Stop:
     """Evaluate in this thread, one point after another, until there is a reason to stop."""
+    check_branches(f, run.player.space)
     with_trial = takes_trial(f, run.player.space)
     while True:
         trial = run.ask()
