@@ -61,8 +61,8 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
     -----
     The last value that a trial reports is used; earlier ones are ignored. This also holds for a
     trial that a scheduler stops early, as with Ray's other searchers. A trial that fails, or does
-    not report a finite number, is a failed evaluation, and points near it are avoided. Tune counts
-    it among its `num_samples`.
+    not report a finite number, is a failed evaluation. Where that happens is learned, and avoided.
+    Tune counts it among its `num_samples`.
 
     A searcher that was used in an earlier run, or was restored, keeps what it has learned if it is
     given to a Tuner with the same space.
