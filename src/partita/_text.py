@@ -49,6 +49,13 @@ def message_of(error: BaseException) -> str:
         return f"(its message cannot be read: __str__ raised {type(another).__name__})"
 
 
+def error_text(error: BaseException) -> str:
+    """An error as one line of text, without a full stop."""
+    text = " ".join(message_of(error).split()).rstrip(".")
+    name = type(error).__name__
+    return f"{name}: {text if len(text) <= 200 else text[:199] + '…'}" if text else name
+
+
 def bounded(value: float, lower: float | None, upper: float | None, digits: int = 6) -> str:
     """A value and its bounds: "0.3, between 0.2 and 0.4"; only "0.3" if a bound is infinite."""
     if lower is None or upper is None or not math.isfinite(upper - lower):

@@ -39,7 +39,7 @@ def found(text, pattern):
 
 def test_each_is_short():
     files = [path for path in EXAMPLES.iterdir() if path.is_file()]
-    assert len(files) == 9  # two of them need clusters: see tests/heavy
+    assert len(files) == 10  # two of them need clusters: see tests/heavy
     for path in files:
         assert len(path.read_text(encoding="utf-8").splitlines()) < 60, path
 
@@ -88,6 +88,19 @@ def test_tune_model():
     assert plain > 0.97
     assert tuned > plain - 0.005
     assert re.search(r"kernel = (rbf|poly)\n", out)
+
+
+def test_choose_model():
+    pytest.importorskip("sklearn")
+    out = run("choose_model.py", "--evals", "40")
+    plain, size = (
+        found(out, rf"a plain forest +error {NUMBER},"),
+        found(out, rf"forest .* {NUMBER} kB"),
+    )
+    chosen, small = found(out, rf"chosen +error {NUMBER},"), found(out, rf"chosen .* {NUMBER} kB")
+    assert chosen < plain
+    assert small < 66 < size  # the fit on other rows may be a little larger
+    assert re.search(r"constraints: kilobytes <= 60: .* probability (0\.9|1)", out)
 
 
 def test_certificate():

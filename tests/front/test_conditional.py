@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import functools
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -226,3 +229,36 @@ def test_bounds_hold_with_branches():
         total += len(points)
     assert inside / total >= 0.95
     assert narrow / total < 0.75
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda model, C: C,
+        lambda model, C, trees: C,
+        lambda model, C=None: C,
+        lambda model, C, trial: C,
+    ],
+)
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_function_that_some_branch_cannot_call_is_noticed_before_the_run(function, workers):
+    space = {"model": {"svm": {"C": (1e-3, 1e3, "log")}, "forest": {"trees": (10, 500, "int")}}}
+    calls = []
+
+    @functools.wraps(function)
+    def counted(**params):
+        calls.append(params)
+        return function(**params)
+
+    with contextlib.ExitStack() as stack:
+        pool = stack.enter_context(ThreadPoolExecutor(workers)) if workers else None
+        with pytest.raises(pt.errors.EvaluationFailed, match=r"\*\*own") as error:
+            pt.minimize(counted, space, n_evals=20, executor=pool)
+    assert "model = " in str(error.value)
+    assert calls == []
+
+
+def test_a_default_for_what_other_branches_have_is_enough():
+    space = {"model": {"svm": {"C": (1e-3, 1e3, "log")}, "forest": {"trees": (10, 500, "int")}}}
+    result = pt.minimize(lambda model, C=None, trees=None: C or trees, space, n_evals=12)
+    assert result.nfail == 0

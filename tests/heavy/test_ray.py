@@ -232,6 +232,29 @@ def test_where_everything_fails_others_are_suggested():
     assert search.optimizer.trials.finished.params[-1]["depth"] >= 5
 
 
+def test_where_trials_fail_is_learned():
+    search = PartitaSearch({"x": (0, 1), "y": (0, 1)}, metric="sum", mode="max", seed=0)
+    failed, best = 0, 0.0
+    for i in range(130):
+        config = search.suggest(str(i))
+        if config["x"] * config["y"] > 0.3:
+            failed += 1
+            search.on_trial_complete(str(i), error=True)
+            continue
+        best = max(best, config["x"] + config["y"])
+        search.on_trial_complete(str(i), {"sum": config["x"] + config["y"]})
+    assert 5 < failed <= 36
+    assert best > 1.29
+
+
+def test_a_failed_point_from_elsewhere_must_be_of_the_space():
+    search = searcher()
+    with pytest.raises(InvalidInput, match="depth=99"):
+        search.add_evaluated_point({"lr": 0.01, "depth": 99}, math.nan, error=True)
+    search.add_evaluated_point({"lr": 0.01, "depth": 3}, math.nan, error=True)
+    assert search.optimizer.n_failed == 1
+
+
 def test_a_second_completion_and_an_unknown_trial_change_nothing(caplog):
     search = searcher()
     play(search, 3)

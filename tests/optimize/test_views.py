@@ -1,5 +1,6 @@
 """Figures besides that of a run, by results and by studies."""
 
+import copy
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -7,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
 
 import partita as pt
 from partita.commands import main as cli
@@ -205,3 +207,26 @@ def test_show_lists_the_answer_first(tmp_path, capsys):
     assert lines.index("recommended") < lines.index("  x  0 to 1") < at
     assert len({re.sub(r".*: ", "", line) for line in lines[at + 1 : at + 6]}) == 5
     assert "seed 0" in lines[0]
+
+
+@pytest.mark.parametrize("kind", ["run", "importance", "slices", "pairs"])
+def test_an_optimizer_draws_itself(tmp_path, kind):
+    optimizer = pt.Optimizer({"x": (0, 1), "rate": (1e-3, 1, "log"), "kind": ["a", "b"]})
+    with pytest.raises(InvalidInput, match="there are no values yet"):
+        optimizer.plot(kind=kind)
+    for trial in optimizer.ask(30):
+        optimizer.tell(trial, (trial.params["x"] - 0.3) ** 2 + (trial.params["kind"] == "a"))
+    twin = copy.deepcopy(optimizer)
+    figure = optimizer.plot(tmp_path / "a.png", kind)
+    assert (tmp_path / "a.png").stat().st_size > 10_000
+    assert "x" in {text.get_text() for text in figure.findobj(Text)}
+    assert optimizer.ask().params == twin.ask().params  # looking changes no choice
+
+
+def test_what_an_optimizer_cannot_draw():
+    optimizer = pt.Optimizer({"x": (0, 1)})
+    optimizer.add({"x": [0.1, 0.5, 0.9]}, [1.0, 2.0, 3.0])
+    with pytest.raises(InvalidInput, match="not known when evaluations were under way"):
+        optimizer.plot(kind="timeline")
+    with pytest.raises(InvalidInput, match="nonsense"):
+        optimizer.plot(kind="nonsense")

@@ -12,6 +12,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
 
 from partita._checks import NotGiven, as_number, check_seed
+from partita._text import error_text
 from partita.errors import EvaluationFailed, InvalidInput
 from partita.model.assumptions import Assumptions
 from partita.optimize.constraints import Measured, unmet
@@ -23,7 +24,6 @@ from partita.optimize.loop import (
     Limits,
     Run,
     Stop,
-    error_text,
     one_at_a_time,
 )
 from partita.optimize.meter import Meter

@@ -151,7 +151,7 @@ class Model:
             if ends_early and self.optimizer.expected(reports) is not None:
                 self.optimizer.prune(self._reporting(point, pending, reports))
             elif value is None:
-                self._fail(point, pending)
+                self._fail(point, pending, trial.state == TrialState.PRUNED)
                 return
             elif pending is None and not reports:
                 self.optimizer.add(point, value, std)
@@ -178,8 +178,10 @@ class Model:
         best = self.optimizer.recommend()
         return best.at(self.translation.external(best.params))
 
-    def _fail(self, point: dict[str, Any], pending: _Pending | None) -> None:
-        self._failures.failed(point, None if pending is None else pending.trial)
+    def _fail(self, point: dict[str, Any], pending: _Pending | None, pruned: bool) -> None:
+        """Learn from a trial without a value; a pruned one says nothing of where trials fail."""
+        learn = self._failures.failed if pruned else self._failures.report
+        learn(point, None if pending is None else pending.trial)
         if not self.optimizer.n_told:
             self._failed.add(tuple(point.values()))
 

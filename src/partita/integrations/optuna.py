@@ -66,7 +66,7 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
     Optuna's pruners work unchanged. The last value that a pruned trial reported never counts as its
     value. The model learns what it says about the value, by the finished trials, and how uncertain
     that is. A trial that fails, or is pruned when this is not known, gives no information about the
-    objective. But the more trials fail in a region, the less often points there are proposed. See
+    objective. But where trials fail is learned, and such places are avoided. See
     docs/optuna.md.
 
     Parameters

@@ -14,6 +14,7 @@ import numpy as np
 from partita._types import FloatArray
 from partita.errors import InvalidInput, PartitaError
 from partita.space import Space
+from partita.space.columns import encode_rows
 
 from .values import Observation
 
@@ -94,9 +95,10 @@ def read_batch(
     given = _column("value", values, n)
     noises = None if std is None else _column("std", std, n) if np.ndim(std) else [std] * n
     units, told, stds = np.empty((n, space.dim)), np.empty(n), np.full(n, np.nan)
+    encoded = encode_rows(rows, space)
     for i, row in enumerate(rows):
         with _Row(i):
-            units[i] = point_of(row, "add")
+            units[i] = point_of(row, "add") if encoded is None else encoded[i]
             noise = None if noises is None else noises[i]
             missing = isinstance(noise, float) and np.isnan(noise)
             seen = observation(given[i], None if missing else noise, "add")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import math
 import pickle
 import traceback
@@ -12,13 +13,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from partita._text import message_of
-from partita.errors import InvalidInput
+from partita._text import message_of, params_text
+from partita.errors import EvaluationFailed, InvalidInput
 from partita.space import Space
 
 from .trial import Trial
 from .values import Observation, as_observation
 
+#: Ways to choose branches for which a function's signature is checked, at most.
+MOST_BRANCHES = 256
 #: The user's function: of an array, or of keywords.
 Function = Callable[..., Any]
 
@@ -100,6 +103,22 @@ def _misfit(f: Function, params: Any, also: Mapping[str, Any]) -> str | None:
             "bounds, with one array"
         )
     return None
+
+
+def check_branches(f: Function, space: Space) -> None:
+    """Refuse a function that cannot be called in some branch, before any evaluation is spent."""
+    if space.conditions is None:
+        return
+    also = {"trial": None} if takes_trial(f, space) else {}
+    for params in itertools.islice(space.conditions.examples(), MOST_BRANCHES):
+        misfit = _misfit(f, params, also)
+        if misfit is not None:
+            named = {k: v for k, v in params.items() if isinstance(v, str | bool)}
+            error = WrongCall(
+                f"{misfit}. This is the call in the branch {params_text(named)}: a parameter that "
+                "not all branches have needs a default, such as C=None, or take **own"
+            )
+            raise EvaluationFailed(f"the run has not begun: {error}", 0, [error]) from error
 
 
 def outcome_of(f: Function, params: Any, trial: Trial | None = None) -> Outcome:

@@ -1,22 +1,25 @@
 """Where evaluations failed, and what to evaluate instead of failing there again and again.
 
-A policy learns nothing from a failure, so it would ask for the same point forever. Two rules
-prevent that. First, a point that failed or was skipped stays pending for a while, as if its value
-were still to come, so that the policy looks elsewhere. Second, a proposal that is closer to c
-failures than to any success is accepted with probability 1/(1 + c)² only. Otherwise a point between
-it and the nearest success is considered instead, by the same rule. So a random failure is retried
-soon, a region where everything fails almost never, and an optimum at its edge is still found.
+The calibrated policy learns where evaluations fail. Others learn nothing from a failure, so they
+would ask for the same point forever. Two rules prevent that. First, a point that failed or was
+skipped stays pending for a while, as if its value were still to come, so that the policy looks
+elsewhere. Second, a proposal that is closer to c failures than to any success is accepted with
+probability 1/(1 + c)² only. Otherwise a point between it and the nearest success is considered
+instead, by the same rule. So a random failure is retried soon, a region where everything fails
+almost never, and an optimum at its edge is still found.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from partita._types import FloatArray
 from partita.errors import Settled
+from partita.policies import optional
 
 from .player import Player, give_up
 from .trial import Trial
@@ -45,8 +48,20 @@ class Failures:
         self._successes = 0
         self.any = False
 
+    def report(self, params: Any, trial: Trial | None) -> None:
+        """Report an evaluation that raised an error, or returned no number.
+
+        A policy that learns where evaluations fail is told; for others it is recorded here. `trial`
+        is None for an evaluation that the player did not know of.
+        """
+        if not optional.learns_failures(self._player.policy):
+            self.failed(params, trial)
+            return
+        with suppress(Settled):  # ended by another process or thread
+            self._player.fail(self._player.expect(params) if trial is None else trial)
+
     def failed(self, params: Any, trial: Trial | None) -> None:
-        """Record a failed evaluation; its `trial` stays pending for a while."""
+        """Record a place to look away from; its `trial` stays pending for a while."""
         if not self.any:
             self.any = True
             for unit in self._player.trials.finished.units[-REMEMBERED:]:

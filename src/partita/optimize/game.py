@@ -103,9 +103,7 @@ class Game:
     ) -> None:
         """End a trial early, with the value that was to be expected, if that is known."""
         if expected is None:
-            with suppress(NotPending):
-                self.policy.cancel(self._seen(self.ledger.unit(number)))
-            self.ledger.settle(number, PRUNED)
+            self.cancel(number, PRUNED)
         else:
             self._learn(self.ledger.unit(number), *expected)
             self.ledger.settle(number, PRUNED, *expected)
@@ -133,11 +131,11 @@ class Game:
         step = max(reports)
         return rule.estimate(step, reports[step])
 
-    def cancel(self, number: int) -> None:
-        """Give up a pending trial."""
+    def cancel(self, number: int, state: int = FAILED) -> None:
+        """Give up a pending trial, which is in `state` from then on."""
         with suppress(NotPending):  # a value added at the same point settled it for the policy
             self.policy.cancel(self._seen(self.ledger.unit(number)))
-        self.ledger.settle(number, FAILED)
+        self.ledger.settle(number, state)
 
     def fail(self, number: int) -> None:
         """Cancel a pending trial whose evaluation failed, which says something of its place."""

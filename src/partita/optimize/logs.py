@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from partita._text import error_text, params_text, printable
 from partita._text import number as number_text
-from partita._text import params_text, printable
 
 _log = logging.getLogger("partita.trials")
 
@@ -43,6 +43,7 @@ def log_cancelled(number: int) -> None:
     _log.debug("trial %d cancelled", number)
 
 
-def log_failed(number: int, why: str) -> None:
+def log_failed(number: int, error: BaseException) -> None:
     """Log that the evaluation of a trial failed."""
-    _log.debug("trial %d failed: %s", number, printable(why))
+    if _log.isEnabledFor(logging.DEBUG):
+        _log.debug("trial %d failed: %s", number, printable(error_text(error)))

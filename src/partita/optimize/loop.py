@@ -7,17 +7,15 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from partita._text import message_of
+from partita._text import error_text, message_of
 from partita.errors import EvaluationFailed, InvalidInput, Settled, TrialPruned
-from partita.policies import optional
 
-from .evaluate import Function, Outcome, WrongCall, outcome_of, takes_trial
+from .evaluate import Function, Outcome, WrongCall, check_branches, outcome_of, takes_trial
 from .failures import MOST_HELD, Failures
 from .interrupts import Interrupts
 from .logs import log_failed
@@ -300,7 +298,7 @@ class Run:
         with self._interrupts.held():
             del self.pending[trial.number]
             self.n_failed += 1
-            log_failed(trial.number, error_text(error))
+            log_failed(trial.number, error)
             if not self.errors and not self._meter.shown:  # the progress bar counts failures
                 _log.warning(
                     "an evaluation failed, with %s; the run goes on, and its result will say how "
@@ -311,11 +309,7 @@ class Run:
                 self.errors.append(error)
             if len(self.failed_params) < KEPT_FAILURES:
                 self.failed_params.append(trial.params)
-            if optional.learns_failures(self.player.policy):
-                with suppress(Settled):
-                    self.player.fail(trial)
-            else:
-                self._failures.failed(trial.params, trial)
+            self._failures.report(trial.params, trial)
             self.tick()
         planned = math.inf if self.limits.n_evals is None else self.limits.n_evals
         if not self.n_told and self.n_failed >= min(HOPELESS, planned):
@@ -374,19 +368,13 @@ class Run:
 
 def one_at_a_time(run: Run, f: Function) -> Stop:
     """Evaluate in this thread, one point after another, until there is a reason to stop."""
+    check_branches(f, run.player.space)
     with_trial = takes_trial(f, run.player.space)
     while True:
         trial = run.ask()
         ended = run.settle(trial, outcome_of(f, trial.params, trial if with_trial else None))
         if ended is not None:
             return ended
-
-
-def error_text(error: BaseException) -> str:
-    """An error as one line of text, without a full stop."""
-    text = " ".join(message_of(error).split()).rstrip(".")
-    name = type(error).__name__
-    return f"{name}: {text if len(text) <= 200 else text[:199] + '…'}" if text else name
 
 
 def _hint(error: BaseException) -> str:

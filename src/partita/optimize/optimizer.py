@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Container, Mapping, Sequence
+from os import PathLike
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -560,6 +561,19 @@ class Optimizer:
         with self._turn:
             posterior: Prediction = self._play("predict", units)
             return posterior
+
+    def plot(
+        self,
+        path: str | PathLike[str] | None = None,
+        kind: Literal["run", "importance", "slices", "pairs", "timeline"] = "run",
+    ) -> Any:
+        """A Matplotlib figure of what is known: see `Result.plot`. Refused without values.
+
+        When evaluations were under way is not known here, so there is no "timeline".
+        """
+        from .looking import result_of
+
+        return result_of(self, "The optimizer").plot(path, kind)
 
     # -- the record ----------------------------------------------------------------------------
 

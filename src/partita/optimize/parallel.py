@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from partita.errors import InvalidInput
 
-from .evaluate import Function, Outcome, Task, evaluate_all, takes_trial
+from .evaluate import Function, Outcome, Task, check_branches, evaluate_all, takes_trial
 from .loop import Run, Stop
 from .trial import Trial
 
@@ -45,6 +45,7 @@ class Job(NamedTuple):
 def in_parallel(run: Run, f: Function, workers: Workers) -> Stop:
     """Evaluate by an executor until there is a reason to stop."""
     tasks: dict[int, Job] = {}
+    check_branches(f, run.player.space)
     with_trial = takes_trial(f, run.player.space)
     # Tasks put their numbers here when they end, so one wait serves all kinds of executors.
     ended_tasks: queue.SimpleQueue[int] = queue.SimpleQueue()

@@ -291,6 +291,15 @@ class Conditions:
 
         return more({}, parents)
 
+    def examples(self) -> Iterator[dict[str, Any]]:
+        """Values of the active parameters, for every way to choose branches."""
+        for chosen in self._structures():
+            unit = np.full(self._slices[-1][1], MIDDLE)
+            for i, number in chosen.items():
+                start, end = self._slices[i]
+                unit[start:end] = self._parameters[i].grid()[number]
+            yield self.decode(unit)
+
     def _is_active(self, i: int, chosen: Mapping[int, int]) -> bool:
         """Whether a parameter is active, given the numbers of the values of active parents."""
         return not self.each[i] or any(chosen.get(c.parent) in c.values for c in self.each[i])

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from partita._types import FloatArray
-from partita.errors import InvalidInput
-from partita.optimize.result import Checkpoint, History, Result, answer
+from partita.optimize.looking import result_of
+from partita.optimize.result import Checkpoint, Result
 from partita.optimize.spans import Spans
 from partita.optimize.trials import FAILED, PENDING
 
@@ -22,28 +22,7 @@ if TYPE_CHECKING:
 
 def as_result(study: Study) -> Result:
     """The study as the result of a run; refused while there are no values."""
-    if not study.n_told:
-        raise InvalidInput(f"{study.path}: there are no values yet, so there is nothing to draw")
-    best, notes, trials = study.recommend(), checkpoints(study), study.trials
-    return Result(
-        **answer(best, study.space),
-        certificate=notes[-1].certificate,
-        guarantee=study.guarantee,
-        constraints=study.constraints_at(best.params),
-        success=True,
-        status=0,
-        message=f"The study {study.path}.",
-        nfev=study.n_told,
-        nfail=study.n_failed,
-        npruned=study.n_pruned,
-        nit=study.n_told,
-        errors=[],
-        seconds=notes[-1].seconds,
-        history=History(trials.finished, notes, trials.failed[:1000].params, spans(study)),
-        direction=study.direction,
-        seed=study.seed,
-        optimizer=study,
-    )
+    return result_of(study, f"The study {study.path}", checkpoints(study), spans(study))
 
 
 def checkpoints(study: Study) -> list[Checkpoint]:

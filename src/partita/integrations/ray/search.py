@@ -61,8 +61,8 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
     -----
     The last value that a trial reports is used; earlier ones are ignored. This also holds for a
     trial that a scheduler stops early, as with Ray's other searchers. A trial that fails, or does
-    not report a finite number, is a failed evaluation, and points near it are avoided. Tune counts
-    it among its `num_samples`.
+    not report a finite number, is a failed evaluation. Where that happens is learned, and avoided.
+    Tune counts it among its `num_samples`.
 
     A searcher that was used in an earlier run, or was restored, keeps what it has learned if it is
     given to a Tuner with the same space.
@@ -179,8 +179,8 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
         assert tune_space is not None
         params = tune_space.params(parameters)
         if error:
-            optimizer.space.encode(params)
-            self._memory.failed(params, None)
+            optimizer.point_of(params, "add_evaluated_point")
+            self._memory.report(params, None)
         else:
             optimizer.add(params, value)
             self._memory.succeeded(params)
@@ -324,7 +324,7 @@ class PartitaSearch(Searcher):  # type: ignore[misc]
     def _fail(self, trial_id: str) -> None:
         trial = self._running.pop(trial_id)
         self._failed[trial_id] = trial.params
-        self._memory.failed(trial.params, trial)
+        self._memory.report(trial.params, trial)
 
     def _drop(self, trial_id: str) -> None:
         """Cancel a trial that neither failed nor has a value."""

@@ -86,10 +86,10 @@ class Regions:
 
     def number_at(self, point: FloatArray) -> int:
         """The number of the region that a point (d,) is in."""
-        number = 0
+        number, coordinates = 0, point.tolist()
         while True:
             cuts = self._cuts.get(number, [])
-            above = next((cut.above for cut in cuts if point[cut.axis] >= cut.where), None)
+            above = next((cut.above for cut in cuts if coordinates[cut.axis] >= cut.where), None)
             if above is None:
                 return number
             number = above
