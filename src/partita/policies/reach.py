@@ -48,7 +48,7 @@ class Reach(NamedTuple):
 def reach(policy: Any, tolerance: float, planned: int) -> Reach | None:
     """Estimate when a policy's certificate is at most `tolerance`, of `planned` evaluations.
 
-    A copy of the policy plays a random function of the stated kernel and norm with Gaussian noise
+    A copy of the policy runs on a random function of the stated kernel and norm with Gaussian noise
     of the stated constant. Where that ends, the certificate goes on falling as a power. The policy
     itself is not changed. None for a policy without proven bounds, or one that has values already.
     """
