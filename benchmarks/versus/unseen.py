@@ -56,14 +56,30 @@ def _ordinary(name: str) -> Problem:
 
 @cache
 def _spiky(name: str, seed: int) -> Problem:
+    dim, (broad, narrow) = SPIKY[name], places(name, seed)
+    function = two_peaks(broad, narrow, WIDTHS[name.rpartition("-")[0]])
+    return on_cube(Problem, dim, function, 1.0, average(function, dim), half_width=1.0)
+
+
+def places(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where the broad and the narrow peak of a spiky function are, (d,) each."""
     dim = SPIKY[name]
     random = np.random.default_rng([seed, dim, len(name)])
     narrow = random.uniform(0.1, 0.9, dim)
     broad = random.uniform(0.2, 0.8, dim)
     while np.abs(broad - narrow).max() < APART:
         broad = random.uniform(0.2, 0.8, dim)
-    function = two_peaks(broad, narrow, WIDTHS[name.rpartition("-")[0]])
-    return on_cube(Problem, dim, function, 1.0, average(function, dim), half_width=1.0)
+    return broad, narrow
+
+
+def one_peak(broad: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """A spiky function without its narrow peak."""
+    return lambda U: -1.0 + BROAD_HEIGHT * _bump(np.asarray(U, dtype=float), broad, BROAD)
+
+
+def _bump(X: np.ndarray, centre: np.ndarray, wide: float) -> np.ndarray:
+    away = (X - centre) / (wide / HALF)
+    return np.asarray(np.exp(-0.5 * (away**2).sum(axis=1)))
 
 
 def two_peaks(
@@ -71,14 +87,10 @@ def two_peaks(
 ) -> Callable[[np.ndarray], np.ndarray]:
     """A broad peak at one place (d,) and a higher one of a given width at another."""
 
-    def bump(X: np.ndarray, centre: np.ndarray, wide: float) -> np.ndarray:
-        away = (X - centre) / (wide / HALF)
-        return np.asarray(np.exp(-0.5 * (away**2).sum(axis=1)))
-
     def function(U: np.ndarray) -> np.ndarray:
         X = np.asarray(U, dtype=float)
-        below = BROAD_HEIGHT * bump(X, broad, BROAD)
+        below = BROAD_HEIGHT * _bump(X, broad, BROAD)
         # The narrow peak rises to its height from what the broad one leaves there.
-        return -1.0 + below + (NARROW_HEIGHT - below) * bump(X, narrow, width)
+        return -1.0 + below + (NARROW_HEIGHT - below) * _bump(X, narrow, width)
 
     return function

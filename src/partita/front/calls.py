@@ -72,6 +72,8 @@ def maximize(
         Stop once the certificate is at most this: no point can be better than the recommended one
         by more, as proven, or as estimated if the bounds are calibrated. It is checked after each
         of the first 40 evaluations, and then each time their number has grown by 2.5 %.
+        With proven bounds a tolerance that `n_evals` will likely not reach is reported before the
+        first evaluation, with an estimate of how many it takes.
     callback
         Called after each value with an `Evaluation` (number, params, value, n_evals, seconds,
         optimizer, std, values). The run ends if it returns True or raises StopIteration.
@@ -250,6 +252,8 @@ def minimize(
         Stop once the certificate is at most this: no point can be better than the recommended one
         by more, as proven, or as estimated if the bounds are calibrated. It is checked after each
         of the first 40 evaluations, and then each time their number has grown by 2.5 %.
+        With proven bounds a tolerance that `n_evals` will likely not reach is reported before the
+        first evaluation, with an estimate of how many it takes.
     callback
         Called after each value with an `Evaluation` (number, params, value, n_evals, seconds,
         optimizer, std, values). The run ends if it returns True or raises StopIteration.

@@ -20,6 +20,7 @@ from partita.optimize.evaluate import Function
 from partita.optimize.interrupts import Interrupts
 from partita.optimize.loop import (
     INTERRUPTED,
+    TOLERANCE,
     Callback,
     Limits,
     Run,
@@ -37,6 +38,7 @@ from partita.policies import optional
 from partita.space import as_space
 
 from .going_on import continued
+from .reachable import out_of_reach
 
 if TYPE_CHECKING:
     from partita.study import Study
@@ -127,16 +129,20 @@ def optimise(
             run.starts += without_known(read_starts(x0, player.space), player.trials)
         run.checkpoints += seat.earlier
         ours.callback(run.finish)
+        warned = None
         if player.constraints.names:
             f = Measured(f, player.constraints)
         try:
             stop = run.all_made() or run.certified()
             if stop is None:
+                warned = out_of_reach(player, limits)
                 stop = in_parallel(run, f, workers) if workers else one_at_a_time(run, f)
         except KeyboardInterrupt:
             if not run.n_told:
                 raise
             stop = Stop(INTERRUPTED, False, "Interrupted.")
+        if warned and stop.status != TOLERANCE:
+            stop = stop._replace(message=f"{stop.message} As said before the run: {warned}.")
         return _ended(run, stop, ours, interrupts)
 
 

@@ -66,7 +66,7 @@ class PiGPUCB(UCBPolicy):
     split : "information", "count" or "optimal"
         "optimal" is the information split with ρ^(−2ν) points in the place of ρ^(−1/b), after
         Vakili & Olkhovskaya 2023: docs/core.md has an argument that its regret on finite domains
-        meets the lower bound. No second reader has checked that argument yet, so it is not the
+        meets the lower bound. No outside expert has reviewed that argument, so it is not the
         default.
     initial_cells : int, optional
         The number of cells per side of the first cover. Default: see `default_cells_per_side`.
