@@ -535,9 +535,6 @@ class CalibratedUCB(Policy):
         for number, value in fixed.items():
             x[number] = value
         return np.asarray(x)
-        if self._seen < CERTIFIED_FROM * (self.domain.dim + 1):
-            return math.inf
-        return self._answers.certificate(self.recommend(), self._answering(), self._seen)
 
     def predict(self, X: npt.ArrayLike) -> Prediction:
         """Posterior and bounds at points (n, d) of the domain, under the most likely settings."""
