@@ -207,7 +207,7 @@ class CalibratedUCB(Policy):
         return ArmSites(domain, geometry, self.seed)
 
     def _assemble(self, proposals: Proposals, random: np.random.Generator) -> None:
-        """Make regions, search and answers anew, for the sites, sums and model that there are."""
+        """Make regions, search and answers again, for the sites, sums and model that there are."""
         self._regions = Regions(self._sites)
         shared = self._sites, self._sums, self._regions, self._model, proposals
         self._search = Search(*shared, random, continuous=isinstance(self.domain, Box))
