@@ -78,6 +78,26 @@ def test_predictions_and_bounds_are_those_of_the_context(learned):
     assert learned.certificate(context=context) > 0
 
 
+def test_all_answers_see_a_context_as_the_choice_sees_it():
+    """Contexts within the same of PARTS parts have the same answers, and come back as given."""
+    optimizer = pt.Optimizer({"x": (0, 1)}, context={"c": (0, 1)}, direction="maximize")
+    random = np.random.default_rng(1)
+    for c in random.random(40).tolist():
+        trial = optimizer.ask(context={"c": c})
+        value = -((trial.params["x"] - c) ** 2) + 0.05 * random.standard_normal()
+        optimizer.tell(trial, value)
+    one, same, other = ({"c": (10 + part) / PARTS} for part in (0.1, 0.9, 1.1))
+    assert optimizer.recommend(context=one) == optimizer.recommend(context=same)
+    assert optimizer.certificate(context=one) == optimizer.certificate(context=same)
+    assert optimizer.certificate(context=one) != optimizer.certificate(context=other)
+    best = optimizer.recommend(context=one)
+    near, far = (optimizer.predict([best.params], context=c).mean[0] for c in (same, other))
+    assert near == pytest.approx(best.mean, abs=1e-12)
+    assert far != near
+    unit = optimizer.game.recommend({1: one["c"]}).x
+    assert unit[1] == one["c"]
+
+
 def test_the_certificate_without_a_context_is_of_the_worst():
     optimizer = pt.Optimizer({"x": (0, 1)}, context={"c": ["a", "b"]}, direction="maximize")
     random = np.random.default_rng(0)

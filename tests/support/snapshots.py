@@ -53,6 +53,7 @@ CASES = {
     "calibrated regions": (PLANE, {}),
     "calibrated mixed": (MIXED, {"feasible": allowed}),
     "calibrated arms": (ARMS, {}),
+    "calibrated drift": (PLANE, {"drift": True}),
     "calibrated constrained": (PLANE, {"constraints": ["cost <= 1.5", "time >= -1", "time < 2"]}),
     "pi-gp-ucb": (PLANE, KNOWN),
     "pi-gp-ucb grid": (pt.Grid(20, dim=2), {**KNOWN, "policy": "pi-gp-ucb[initial_cells=3]"}),

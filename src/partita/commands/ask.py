@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from partita._text import HIDDEN
 from partita.errors import InvalidInput
 
+from .contexts import add_context_option, read_context
 from .program import argument
 from .shared import add_study_command, guarded, opened
 
@@ -23,6 +24,7 @@ def add_parser(commands: Any) -> None:
     text = "print the next trial of a study: its number and parameters"
     parser = add_study_command(commands, "ask", text, run)
     parser.add_argument("--count", type=int, default=1, metavar="N", help="number of trials (1)")
+    add_context_option(parser, "what the trials are for")
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
 
 
@@ -34,7 +36,8 @@ def run(options: argparse.Namespace) -> int:
     with opened(options) as study:
         if not options.json:
             _check_words(study.space)
-        for trial in study.ask(options.count):
+        context = read_context(options.context, study)
+        for trial in study.ask(options.count, context=context):
             sys.stdout.write(_as_json(trial) if options.json else _as_words(trial))
         sys.stdout.flush()
     return 0
@@ -60,6 +63,7 @@ def _as_words(trial: Trial) -> str:
     """A trial as one line: its number, then name=value, quoted for a shell."""
     params = trial.params
     pairs = params if isinstance(params, dict) else _by_place(params)
+    pairs = {**pairs, **(trial.context or {})}
     words = [str(trial.number), *(f"{name}={argument(value)}" for name, value in pairs.items())]
     return " ".join(map(shlex.quote, words)) + "\n"
 
@@ -67,7 +71,8 @@ def _as_words(trial: Trial) -> str:
 def _as_json(trial: Trial) -> str:
     from partita.study.state import params_json
 
-    return f'{{"number": {trial.number}, "params": {params_json(trial.params)}}}\n'
+    context = f', "context": {params_json(trial.context)}' if trial.context is not None else ""
+    return f'{{"number": {trial.number}, "params": {params_json(trial.params)}{context}}}\n'
 
 
 def _by_place(x: Any) -> dict[str, float]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from partita.errors import InvalidInput
 
+from .contexts import add_ranges_option, read_ranges
 from .named import add_constraint_option, read_constraints
 from .params import read_params
 from .shared import add_model_options, add_seed_option, guarded, read_model, read_seed, say
@@ -36,6 +37,7 @@ def add_parser(commands: Any) -> None:
         metavar="NAME:...",
         help="once for each parameter, as for `partita minimize`",
     )
+    add_ranges_option(parser)
     add("--direction", choices=("minimize", "maximize"), default="minimize", help="(minimize)")
     add("--evals", type=int, metavar="N", help="planned evaluations, if known")
     add_seed_option(parser, "trials")
@@ -64,6 +66,8 @@ def run(options: argparse.Namespace) -> int:
         n_evals=options.evals,
         **read_model(options),
         constraints=read_constraints(options),
+        context=read_ranges(options.context),
+        drift=options.drift or None,
         expire_after=options.expire_after,
         must_be_new=True,
     )

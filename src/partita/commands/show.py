@@ -11,6 +11,7 @@ from typing import Any
 from partita._text import bounded, params_text, printable, printable_lines
 from partita.errors import InvalidInput
 
+from .contexts import add_context_option, read_context
 from .shared import add_study_command, guarded, opened, read_plot, say
 
 #: The numbers of cells, and of lines of progress, in the text; the JSON has more.
@@ -21,6 +22,7 @@ def add_parser(commands: Any) -> None:
     """Add the command to `commands`, which `add_subparsers` returned."""
     text = "show the state of a study: the recommended point, progress, cells"
     parser = add_study_command(commands, "show", text, run)
+    add_context_option(parser, "show what is recommended for it")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--plot", metavar="IMAGE", help="draw it into a .png, .svg or .pdf file")
     parser.add_argument(
@@ -39,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     if options.kind is not None and plot is None:
         raise InvalidInput(f"--kind {options.kind}: it says what --plot draws. Give --plot as well")
     with opened(options) as study:
-        shown = summary(study)
+        shown = summary(study, read_context(options.context, study))
         text = json.dumps(shown, indent=2, ensure_ascii=False) + "\n"
         sys.stdout.write(printable_lines(text if options.json else _as_text(shown)))
         sys.stdout.flush()
@@ -62,8 +64,14 @@ def _as_text(shown: dict[str, Any]) -> str:
     ]
     space = ["", *(f"  {line}" for line in shown["space"])]
     if shown["params"] is None:
-        return "\n".join([*lines, *space, "", "no values yet", ""])
-    lines += ["", "recommended", f"  {_params(shown)}", f"  value {_value(shown)}"]
+        what = "no values yet"
+        if shown["evaluations"]:
+            names = ", ".join(shown["contexts"])
+            what = f"each context has another answer: give --context for each of {names}"
+        return "\n".join([*lines, *space, "", what, ""])
+    words = [f"{name}={value}" for name, value in (shown["context"] or {}).items()]
+    lines += ["", printable(" ".join(["recommended", *(["for", *words] if words else [])]))]
+    lines += [f"  {_params(shown)}", f"  value {_value(shown)}"]
     for name, known in (shown["constraints"] or {}).items():
         lines.append(f"  {name} {_constraint(known)}")
     if shown["certificate"] is not None:
@@ -74,9 +82,11 @@ def _as_text(shown: dict[str, Any]) -> str:
         if shown["certificates_held"]:
             lines.append(f"  such held {shown['certificates_held']}")
     lines += space
-    lines += ["", "candidates, the one recommended first (mean, bounds, evaluations)"]
+    if shown["best"]:
+        lines += ["", "candidates, the one recommended first (mean, bounds, evaluations)"]
     lines += [f"  {_value(row)}, {row['evaluations']} ×: {_params(row)}" for row in shown["best"]]
-    lines += ["", "progress (evaluations, value at the best point, certificate)"]
+    if shown["progress"]:
+        lines += ["", "progress (evaluations, value at the best point, certificate)"]
     for row in shown["progress"][-STEPS:]:
         bound = row["certificate"]
         note = "" if bound is None or not math.isfinite(bound) else f", certificate {bound:.4g}"

@@ -28,8 +28,8 @@ SHOWN, CONSIDERED = 5, 500
 LISTED = 20
 
 
-def summary(study: Study) -> dict[str, Any]:
-    """The whole summary as JSON data; None for unknown values."""
+def summary(study: Study, context: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The whole summary as JSON data, of a context if there are some; None for unknown values."""
     told, expired = study.n_told, len(study.expired)
     parts: dict[str, Any] = {
         "study": str(study.path),
@@ -44,18 +44,21 @@ def summary(study: Study) -> dict[str, Any]:
         "pruned": study.n_pruned,
         "expired": expired,
         "known_noise": _known_noise(study),
+        "contexts": list(study.contexts.names),
+        "context": context,
     }
     unknown = ("params", "value", "lower", "upper", "certificate", "certificates_held")
     parts |= dict.fromkeys((*unknown, "constraints"))
     parts["best"] = []
-    if told and not study.contexts.names:  # each context has another answer
-        best = study.recommend()
+    if told and (context is not None or not study.contexts.names):
+        best = study.recommend(context)
         parts |= {"params": _plain(best.params), "value": best.mean}
-        bound = study.certificate()
+        bound = study.certificate(context)
         parts |= {"lower": best.lower, "upper": best.upper, "certificate": bound}
         parts["certificates_held"] = such_held(bound, study.guarantee, study.space.dim)
-        parts["constraints"] = constraints_json(study.constraints_at(best.params))
-        parts["best"] = _best_candidates(study, best)
+        if context is None:
+            parts["constraints"] = constraints_json(study.constraints_at(best.params))
+            parts["best"] = _best_candidates(study, best)
     parts["progress"] = [
         {"evaluations": c.evaluations, "value": c.mean, "lower": c.lower, "upper": c.upper}
         | {"certificate": c.certificate}

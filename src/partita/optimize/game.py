@@ -66,16 +66,20 @@ class Game:
         """Begin a trial where the policy chooses, with coordinates {number: value} as given."""
         if not fixed:
             return self.ledger.append(self.policy.ask())
-        given = np.zeros(self.ledger.units.shape[1])
-        given[list(fixed)] = list(fixed.values())
-        seen = self._seen(given)
-        unit = np.array(optional.ask_fixed(self.policy, {n: float(seen[n]) for n in fixed}))
-        unit[list(fixed)] = given[list(fixed)]
+        unit = np.array(optional.ask_fixed(self.policy, self._seen_fixed(fixed)))
+        unit[list(fixed)] = list(fixed.values())
         return self.ledger.append(unit)
 
     def _seen(self, units: FloatArray) -> FloatArray:
         """Points (..., D) as the policy sees them: see `Contexts.coarse`."""
         return units if self._contexts is None else self._contexts.coarse(units)
+
+    def _seen_fixed(self, fixed: Mapping[int, float]) -> dict[int, float]:
+        """Coordinates {number: value} that are fixed, as the policy sees them."""
+        given = np.zeros(self.ledger.units.shape[1])
+        given[list(fixed)] = list(fixed.values())
+        seen = self._seen(given)
+        return {number: float(seen[number]) for number in fixed}
 
     def expect(self, unit: FloatArray) -> int:
         """Begin a trial at a point that was chosen elsewhere."""
@@ -226,7 +230,7 @@ class Game:
     def certificate(self, fixed: Mapping[int, float] | None = None) -> float:
         """How much better than the recommended point any other can be; infinite if unknown."""
         if fixed:
-            bound = optional.certificate_fixed(self.policy, fixed)
+            bound = optional.certificate_fixed(self.policy, self._seen_fixed(fixed))
         else:
             bound = optional.certificate(self.policy)
         outcomes = self._outcomes
@@ -237,7 +241,12 @@ class Game:
 
     def _best(self, fixed: Mapping[int, float] | None) -> Recommendation:
         """The policy's recommended point, where some coordinates are fixed if they are given."""
-        return optional.recommend_fixed(self.policy, fixed) if fixed else self.policy.recommend()
+        if not fixed:
+            return self.policy.recommend()
+        best = optional.recommend_fixed(self.policy, self._seen_fixed(fixed))
+        unit = np.array(best.x)
+        unit[list(fixed)] = list(fixed.values())
+        return best._replace(x=unit)
 
     @property
     def _proven(self) -> bool:
@@ -256,7 +265,7 @@ class Game:
 
     def predict(self, units: FloatArray) -> Prediction:
         """The posterior at points (n, D), in the user's direction."""
-        posterior = optional.predict(self.policy, units)
+        posterior = optional.predict(self.policy, self._seen(units))
         if self._sign < 0:
             mean, std, lower, upper = posterior
             posterior = Prediction(-mean, std, -upper, -lower)

@@ -94,6 +94,7 @@ def make_policy(
     assumptions: Assumptions,
     n_evals: int | None,
     seed: int,
+    drift: bool = False,
 ) -> Policy:
     """A policy on `domain`, with the assumptions that are known.
 
@@ -102,6 +103,8 @@ def make_policy(
     policy
         None: `PiGPUCB` if the assumptions are complete, else `CalibratedUCB`. Or a name of the
         registry, optionally with settings in brackets, a class, or a function of the domain.
+    drift
+        Whether the function may change in time, which few policies can follow.
     """
     settings: Mapping[str, Any] = {}
     maker: Any
@@ -111,6 +114,14 @@ def make_policy(
         maker, settings = _by_name(policy, domain)
     else:
         maker = check_maker(policy)
+    if drift:
+        settings = {**settings, "drift": True}
+        if not _takes_drift(maker):
+            raise InvalidInput(
+                f"drift=True: {name_of(maker)} assumes that the function does not change. Leave "
+                "out the policy, and norm_bound, for CalibratedUCB, which forgets what no longer "
+                "holds"
+            )
     made: Any = construct(
         maker,
         domain,
@@ -168,6 +179,13 @@ def _by_name(
     # Experiments withhold some assumptions from some policies; here the user decides.
     usual = {name: value for name, value in spec.method.settings.items() if value is not None}
     return registry.maker_of(spec.name), {**usual, **dict(spec.settings)}
+
+
+def _takes_drift(maker: Callable[..., Any]) -> bool:
+    try:
+        return "drift" in inspect.signature(maker).parameters
+    except (TypeError, ValueError):
+        return False
 
 
 def _needs_horizon(maker: Callable[..., Any]) -> bool:

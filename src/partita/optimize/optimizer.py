@@ -14,6 +14,7 @@ from partita._checks import (
     check_choice,
     check_count,
     check_delta,
+    check_flag,
     check_horizon,
     seed_or_drawn,
 )
@@ -85,6 +86,9 @@ class Optimizer:
         What is known before each trial and not to be chosen, such as the hour or the customer: a
         dict like a space, or names of parameters of the space. Each `ask` then needs a context, and
         the best parameters for it are learned. `feasible` gets the context, too.
+    drift : bool
+        Whether the function may change in time. If so, values that no longer hold are forgotten,
+        and answers are about the function as it is now.
 
     Examples
     --------
@@ -117,6 +121,7 @@ class Optimizer:
         feasible: Callable[..., Any] | None = None,
         constraints: Sequence[str] | None = None,
         context: Mapping[str, Any] | Sequence[str] | None = None,
+        drift: bool = False,
     ) -> None:
         self.direction = check_choice("direction", direction, ("minimize", "maximize"))
         if n_evals is not None:
@@ -137,6 +142,7 @@ class Optimizer:
             assumptions,
             n_evals,
             self.seed,
+            check_flag("drift", drift),
         )
         self.constraints = Constraints(constraints, self.space)
         #: The policy and its trials at points of the unit cube. A study uses it directly.

@@ -14,12 +14,13 @@ from partita.model.assumptions import Assumptions
 from . import _loops
 from .bounds import Bounds
 from .cell import Cell
+from .cover import CellKey
 from .index import Entry, Table
 from .inherit import SiteData, hand_down
 from .partition import Partition, Place
 from .repeats import values_until_split
 from .scores import Scorer, Scores, UpperBounds
-from .sites import tie_resolution
+from .sites import ArmSites, tie_resolution
 from .widths import Width, width_of
 
 #: A point becomes a candidate where this part of what f can differ by from the nearest candidate is
@@ -100,6 +101,38 @@ class Engine:
             site = self.partition.site_of(entrant, candidate)
         self._unplanned = site
         return site, self.partition.sites.x(site)
+
+    def propose_among(self, arms: IntArray, t: int) -> tuple[int, FloatArray]:
+        """Site and point of the highest index among some arms (m,) of a finite domain.
+
+        The index of an arm is its highest upper bound in a cell, pending evaluations counted.
+        """
+        self._t = t
+        if self._unplanned is not None:
+            self._plan(self._unplanned)
+        sites = self.partition.sites
+        assert isinstance(sites, ArmSites)
+        index = np.full(len(arms), -np.inf)
+        groups: dict[CellKey, list[int]] = {}
+        for i, row in enumerate(sites.scaled[arms].tolist()):
+            for key in self.partition.keys_at(row):
+                groups.setdefault(key, []).append(i)
+        for key, rows in groups.items():
+            index[rows] = np.maximum(index[rows], self._upper(key, arms[rows]))
+        rounded = np.rint(index * self._resolution)
+        ties = arms[rounded == rounded.max()]
+        site = int(ties[np.argmin(sites.priority[ties])])
+        self._unplanned = site
+        return site, sites.x(site)
+
+    def _upper(self, key: CellKey, arms: IntArray) -> FloatArray:
+        """Upper bounds (m,) at arms (m,) of a cell, pending evaluations counted."""
+        cell, level = self.partition.leaves.get(key), key[0]
+        if cell is None:
+            return np.full(len(arms), width_of(self.width, 0.0, level, self._t))
+        j = np.searchsorted(cell.layout.sites, arms)
+        width = width_of(self.width, cell.posterior.gain, level, self._t)
+        return np.asarray(cell.posterior.mean[j] + width * self.planned_std(cell)[j])
 
     def _at_ceiling(self) -> tuple[Cell | int, int]:
         """The cell whose bound on f is the highest, and the candidate to evaluate in it.

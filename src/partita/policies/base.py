@@ -586,8 +586,9 @@ def check_finite(domain: object, policy: str) -> Grid | Arms:
 def cannot_fix(name: str) -> InvalidInput:
     """The error for values that are fixed where the policy cannot use that."""
     return InvalidInput(
-        f"{name} cannot choose for a context, or with values fixed. Leave the policy out for "
-        "CalibratedUCB, which can"
+        f"{name} cannot choose for a context, or with values fixed, in this space. Leave out the "
+        "policy and norm_bound for CalibratedUCB, which can. PiGPUCB and IGPUCB can in a finite "
+        "space"
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from partita._types import BoolArray, FloatArray, IntArray
 from partita.errors import InvalidInput
+from partita.model.domains import TOLERANCE, Arms, Grid
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,3 +46,17 @@ class Fixing:
         out = points.copy()
         out[:, self.numbers] = self.values
         return out
+
+
+def arms_with(fixed: Mapping[int, float], domain: Grid | Arms) -> IntArray:
+    """Numbers (m,) of the points of a finite domain whose coordinates have the given values."""
+    given = Fixing.of(fixed, domain.dim)
+    side = (domain.upper - domain.lower)[given.numbers]
+    away = np.abs(domain.points[:, given.numbers] - given.values)
+    arms = np.flatnonzero((away <= TOLERANCE * np.maximum(side, 1.0)).all(axis=1))
+    if not len(arms):
+        raise InvalidInput(
+            f"fixed={dict(fixed)!r}: no point of the domain has these values. Fix values that "
+            "points have"
+        )
+    return arms

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -10,11 +11,13 @@ import numpy.typing as npt
 from partita._state import Saved, State
 from partita._types import CellView, FloatArray, IntArray, Prediction, Recommendation
 from partita.model.assumptions import Assumptions
+from partita.model.domains import Box
 from partita.partition.bounds import warn_contradiction
 from partita.partition.engine import Engine
 from partita.partition.sites import BoxSites
 
 from .base import Policy
+from .fixed import arms_with
 from .repeats import Counted
 
 #: The noise of a single value is at least this fraction of L: an exact value is s-sub-Gaussian for
@@ -104,6 +107,34 @@ class UCBPolicy(Policy):
                 "the confidence bounds hold, but the regret bound is for that horizon"
             )
         return self._engine.propose(step)
+
+    def _slice(self, fixed: Mapping[int, float]) -> IntArray:
+        """The arms (m,) with coordinates {number: value} fixed."""
+        assert not isinstance(self.domain, Box), "takes_fixed says so"
+        return arms_with(fixed, self.domain)
+
+    def _propose_fixed(self, fixed: Mapping[int, float]) -> tuple[int, FloatArray]:
+        return self._engine.propose_among(self._slice(fixed), self._step())
+
+    def recommend_fixed(self, fixed: Mapping[int, float]) -> Recommendation:
+        """The arm with the highest lower bound among those with some coordinates fixed."""
+        points = self._engine.partition.sites.points[self._slice(fixed)]
+        at = self.predict(points)
+        best = int(np.argmax(at.lower))
+        x = points[best].copy()
+        return Recommendation(x, *(float(v[best]) for v in (at.mean, at.lower, at.upper)))
+
+    def certificate_fixed(self, fixed: Mapping[int, float]) -> float:
+        """A bound on how much better any other arm with the same coordinates fixed can be.
+
+        It holds with the others, for all contexts at all times, with probability ≥ 1 − delta.
+        """
+        at = self.predict(self._engine.partition.sites.points[self._slice(fixed)])
+        gap = float(at.upper.max() - at.lower.max())
+        if gap < 0:
+            warn_contradiction()
+            return math.inf
+        return gap
 
     def _locate(self, points: FloatArray) -> IntArray:
         return self._engine.partition.sites.locate(points)

@@ -81,6 +81,8 @@ class Settings:
     outcomes: list[float | None] | None = None
     #: Names of the parameters of the space that are contexts.
     context: list[str] | None = None
+    #: Whether the function may change in time.
+    drift: bool | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Settings:
@@ -92,7 +94,7 @@ class Settings:
         lines = []
         for name, value in _as_json(given).items():
             own = getattr(self, name)
-            if name in _FREE or value == own:
+            if name in _FREE or value == own or (name == "drift" and value == bool(own)):
                 continue
             if name == "space":
                 lines.append(_other_space(Space.from_json(own), Space.from_json(value)))
@@ -111,6 +113,7 @@ class Settings:
             n_evals=self.n_evals,
             policy=policy if self.own_policy is not None else self.policy,
             context=self.context,
+            drift=bool(self.drift),
             constraints=self.constraints,
             outcomes=None if self.outcomes is None else (self.outcomes[0], self.outcomes[1]),
             **self.assumptions.keywords(),
@@ -159,6 +162,8 @@ class Settings:
         fields = dataclasses.asdict(self)
         if self.context is None:
             del fields["context"]  # studies without one are as older versions wrote them
+        if not self.drift:
+            del fields["drift"]
         if self.constraints is None:  # an older Partita can open a study without any
             del fields["constraints"]
         text = json.dumps(fields, sort_keys=True)
@@ -298,6 +303,7 @@ _AS_JSON: dict[str, Callable[[Any], Any]] = {
     "feasible": _feasible,
     "expire_after": lambda value: as_positive("expire_after", value),
     "context": lambda value: value,
+    "drift": lambda value: check_flag("drift", value),
     "constraints": lambda value: list(Constraints(value).texts) or None,
 }
 
@@ -312,6 +318,7 @@ _CHECKED_ALIKE = (
     "outcomes",
     "delta",
     "expire_after",
+    "drift",
 )
 _NEEDED = ("space", "direction", "seed", "delta", "constrained")
 

@@ -76,6 +76,7 @@ class Study:
         policy: str | Callable[..., Any] | None = None,
         feasible: Callable[..., Any] | None = None,
         context: Mapping[str, Any] | Sequence[str] | None = None,
+        drift: bool | None = None,
         constraints: Sequence[str] | None = None,
         expire_after: float | None = None,
         durability: Literal["process", "power"] = "process",
@@ -93,7 +94,7 @@ class Study:
             arguments that are left out keep their stored values. Those given must equal the stored
             ones, or an error lists the differences; only `n_evals` may change. A seed of None draws
             one when a study is created: `study.seed` has it.
-        constraints, context, policy, feasible
+        constraints, context, drift, policy, feasible
             Likewise. `feasible`, or a policy other than a built-in one by name, is not stored and
             must be given again.
         expire_after
@@ -124,6 +125,7 @@ class Study:
             "policy": policy,
             "feasible": feasible,
             "context": context,
+            "drift": drift,
             "constraints": constraints,
             "expire_after": expire_after,
         }

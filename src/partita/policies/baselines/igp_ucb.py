@@ -50,6 +50,7 @@ class IGPUCB(UCBPolicy):
         alpha: float = 1.0,
     ) -> None:
         super().__init__(domain)
+        self.takes_fixed = not isinstance(domain, Box)
         self.kernel = check_kernel(kernel, domain)
         self._assume(Assumptions(self.kernel, norm_bound, noise, delta), seed)
         self.alpha = as_positive("alpha", alpha)

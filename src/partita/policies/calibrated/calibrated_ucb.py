@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from partita._checks import check_choice, check_delta, check_horizon, check_seed
+from partita._checks import check_choice, check_delta, check_flag, check_horizon, check_seed
 from partita._state import Saved, State, wholes
 from partita._types import FloatArray, IntArray, Interval, Prediction, Recommendation
 from partita.errors import InvalidInput, NumericalError
@@ -31,10 +31,12 @@ from partita.policies.repeats import Counted
 
 from .answers import Answers
 from .candidates import Plan, Proposals
+from .drift import Drift
 from .given import as_fixed
 from .limits import Limit, Limits
 from .model import Model
 from .regions import Regions
+from .report import Report
 from .search import RENEW_EARLY, Search
 from .slices import SliceProposals, Slices
 from .values import Sums
@@ -61,6 +63,10 @@ FEWEST = 3
 MOST_GIVEN_UP = 64
 #: The certificate is infinite with fewer than this number times (d + 1) values.
 CERTIFIED_FROM = 10
+#: Values after a change at which the settings, which were learned before it, are fitted again.
+KEEP_SETTINGS = 40
+#: Values told at once after which a change is looked for, in a policy for drift.
+MANY = 64
 #: The number of regions in which the recommended point is searched.
 LIKELIEST = 3
 #: The parts of the policy's saved state, and its counters.
@@ -118,6 +124,9 @@ class CalibratedUCB(Policy):
         "clip": values far outside all others may get less weight, by the learned transformation and
         noise. "keep": all values count fully, without a transformation. Use it if rare large losses
         are an important part of the mean.
+    drift : bool
+        Whether f may change in time. If so, values that no longer hold are forgotten, and answers
+        are about f as it is now. Changes are noticed by values of points that were asked for.
     delta : float
         Bounds are meant to hold with probability 1 − delta, all at the same time.
     """
@@ -128,7 +137,7 @@ class CalibratedUCB(Policy):
     takes_std = True
     takes_fixed = True
     takes_count = True
-    state_version = 2
+    state_version = 3
 
     _sites: ArmSites | BoxSites
     #: The values; their regions; the fitted settings; the search and the answers.
@@ -139,6 +148,8 @@ class CalibratedUCB(Policy):
     _answers: Answers
     #: What must hold besides; None while nothing must and nothing has failed.
     _limits: Limits | None
+    #: What notices that f has changed; None if it does not.
+    _drift: Drift | None
     #: The first design, (n, d) in the unit cube.
     _start: FloatArray
     _asked: int
@@ -165,8 +176,10 @@ class CalibratedUCB(Policy):
         outcomes: tuple[float | None, float | None] | None = None,
         delta: float = 0.1,
         outliers: str = "clip",
+        drift: bool = False,
     ) -> None:
         super().__init__(domain)
+        self.drift = check_flag("drift", drift)
         self.outliers = check_choice("outliers", outliers, ("clip", "keep"))
         self.horizon = None if horizon is None else check_horizon(horizon)
         self.seed = check_seed(seed)
@@ -175,27 +188,33 @@ class CalibratedUCB(Policy):
         self.outcomes, self.noise = Outcomes.of(outcomes), noise
         if self.outcomes is not None:
             self.outcomes.check_assumptions(noise)
-        geometry = Geometry(domain.dim, 1)
-        self._sites = (
-            BoxSites(domain, geometry)
-            if isinstance(domain, Box | Mixed)
-            else ArmSites(domain, geometry, self.seed)
-        )
+        self._sites = self._new_sites()
         self._sums = sums = Sums(self._sites)
-        self._regions = Regions(self._sites)
         self._model = Model(domain.dim, sums, fixed, self.delta, self.outliers == "clip")
-        shared = self._sites, sums, self._regions, self._model, Proposals(domain)
-        random = np.random.default_rng([self.seed, STREAM])
-        self._search = Search(*shared, random, continuous=isinstance(domain, Box))
-        self._answers = Answers(*shared)
-        self._slices = Slices(
-            self._search, sums, self._regions, self._model, SliceProposals(shared[-1])
-        )
+        self._assemble(Proposals(domain), np.random.default_rng([self.seed, STREAM]))
         self._limits = None
+        self._drift = Drift(domain.dim) if self.drift else None
         self._start = self._first_design()
         self._asked = self._probes = self._cancelled = self._fitted = self._seen = 0
         self._given_up = deque(maxlen=MOST_GIVEN_UP)
         self._next_fit = len(self._start)
+
+    def _new_sites(self) -> ArmSites | BoxSites:
+        """The sites before anything is told."""
+        domain, geometry = self.domain, Geometry(self.domain.dim, 1)
+        if isinstance(domain, Box | Mixed):
+            return BoxSites(domain, geometry)
+        return ArmSites(domain, geometry, self.seed)
+
+    def _assemble(self, proposals: Proposals, random: np.random.Generator) -> None:
+        """Make regions, search and answers again, for the sites, sums and model that there are."""
+        self._regions = Regions(self._sites)
+        shared = self._sites, self._sums, self._regions, self._model, proposals
+        self._search = Search(*shared, random, continuous=isinstance(self.domain, Box))
+        self._answers = Answers(*shared)
+        self._slices = Slices(
+            self._search, self._sums, self._regions, self._model, SliceProposals(proposals)
+        )
 
     def _first_design(self) -> FloatArray:
         """The first points to evaluate, (n, d) in the unit cube: quasi-random, in the domain."""
@@ -213,6 +232,10 @@ class CalibratedUCB(Policy):
 
         `measure` reports them. Each has a model of its own, as f has.
         """
+        if self.drift:
+            raise InvalidInput(
+                "constrain(...): constraints cannot be combined with drift=True. Leave out one"
+            )
         if self._told or self._pending:
             raise InvalidInput("constrain(...): the policy has been used already. Make a new one")
         self._limit(Limits(self._sites, intervals, self.delta))
@@ -247,12 +270,23 @@ class CalibratedUCB(Policy):
 
     def _propose(self) -> tuple[int, FloatArray]:
         self._asked += 1
+        self._search.forecast = None
         site = self._next_site()
+        self._note_forecast(site)
         return site, self._sites.x(site)
+
+    def _note_forecast(self, site: int) -> None:
+        if self._drift is not None:
+            self._drift.forecast(site, self._search.forecast, self._model)
+
+    @property
+    def _first(self) -> int:
+        """The values of the first design; none where settings are known from before a change."""
+        return 0 if self._drift is not None and self._drift.changes else len(self._start)
 
     def _next_site(self) -> int:
         """The next site of the first design, or the site with the highest index."""
-        first = len(self._start)
+        first = self._first
         if self._seen < first and (self._asked <= first or self._seen < FEWEST):
             return self._search.first_site(self._start, self._asked)
         if self._fitted < self._seen < first:  # several are pending: fit the values so far
@@ -266,7 +300,8 @@ class CalibratedUCB(Policy):
     def _propose_fixed(self, fixed: Mapping[int, float]) -> tuple[int, FloatArray]:
         where = self._unit_slice(fixed)
         self._asked += 1
-        random, first, seen = self._search.random, len(self._start), self._seen
+        self._search.forecast = None
+        random, first, seen = self._search.random, self._first, self._seen
         if seen < first and (self._asked <= first or seen < FEWEST):
             place = self._start[min(self._asked, first) - 1]
             if self._asked > first:
@@ -279,7 +314,9 @@ class CalibratedUCB(Policy):
         self._probes += probe
         plan = Plan(self._awaited(), self._sites, self._regions.home)
         unit = self._slices.choose(random, where, probe, plan)
-        return self._at_fixed(unit, fixed)
+        site, x = self._at_fixed(unit, fixed)
+        self._note_forecast(site)
+        return site, x
 
     def _at_fixed(self, unit: FloatArray, fixed: Mapping[int, float]) -> tuple[int, FloatArray]:
         """The site at a point (d,) of the unit cube, and its point with the values as given."""
@@ -353,6 +390,7 @@ class CalibratedUCB(Policy):
         """Value → the sums of its site → its region → the posterior there → the index."""
         if self._given_up:
             self._given_up.popleft()
+        self._watch(site, Report(value, std=math.nan if std is None else std))
         number = self._take(site, value, std)
         if self._limits is not None:
             self._limits.succeed(site)
@@ -365,6 +403,8 @@ class CalibratedUCB(Policy):
                 self._answers.note(self._best(), self._answering(), self._told)
         if outlook.stale and len(self._regions) > 1 and self._seen >= len(self._start):
             self._search.look_around()
+        if self._drift is not None and self._drift.suspects:
+            self._forget(self._drift.remembered(self._sites, self._model))
 
     def _record_many(
         self, sites: IntArray, values: FloatArray, stds: FloatArray | None = None
@@ -385,6 +425,11 @@ class CalibratedUCB(Policy):
                 afresh = self._seen > RESTART_GROWTH * fitted
                 fitted = self._seen if self._refit_if_due(afresh) else fitted
             self._cut_if_due(number)
+        if self._drift is not None:
+            for site, value, std in zip(sites.tolist(), values.tolist(), noises, strict=True):
+                self._watch(site, Report(value, std=math.nan if std is None else std))
+            if len(values) >= MANY:
+                self._forget(self._drift.remembered(self._sites, self._model))
 
     def _record_repeated(
         self, site: int, mean: float, count: int, std: float | None, asked: bool
@@ -392,6 +437,7 @@ class CalibratedUCB(Policy):
         assert std is not None  # see `_check_repeated`
         for _ in range(min(count, len(self._given_up))):
             self._given_up.popleft()
+        self._watch(site, Report(mean, float(count), spread=std))
         self._sums.add_repeated(site, mean, count, std)
         number = self._place(site)
         if self._limits is not None:
@@ -430,6 +476,8 @@ class CalibratedUCB(Policy):
 
     def _refit(self, afresh: bool = False) -> None:
         """Learn the settings from all values; the search begins afresh, too, if asked or early."""
+        if self._drift is not None:
+            self._drift.forget_forecasts()
         if self._model.learn(self._regions.played, restart=afresh or self._seen < RESTART):
             self._search.renew_all(revive=True)
 
@@ -442,13 +490,57 @@ class CalibratedUCB(Policy):
                 self._search.follow_cut(number)
                 due += [number, len(self._regions) - 1]
 
+    # -- what no longer holds -------------------------------------------------------------------
+
+    def _watch(self, site: int, report: Report) -> None:
+        """Compare a report with its forecast, if f may change in time."""
+        if self._drift is not None:
+            self._drift.take(site, self._sites.scaled[site].copy(), report, self._model)
+
+    def _forget(self, number: int | None) -> None:
+        """Forget all but the last `number` reports. The settings that were learned stay.
+
+        Sites get new numbers, so that forgotten ones take no memory.
+        """
+        if number is None or self._drift is None:
+            return
+        log, old, moved = self._drift.log, self._sites, {}
+        log.keep(number)
+        self._sites = old if isinstance(old, ArmSites) else self._new_sites()
+        pending = [entry[0] for entry in self._pending_points.values()]
+        for site in [*log.sites, *pending]:
+            if site not in moved:
+                moved[site] = self._moved(old, site)
+        for entry in self._pending_points.values():
+            entry[0] = moved[entry[0]]
+        self._drift.renumber(moved)
+        self._sums = self._model.sums = Sums(self._sites)
+        self._assemble(self._search.proposals, self._search.random)
+        self._limits, self._seen = None, 0
+        self._given_up.clear()
+        for site, report in zip(log.sites, log.reports, strict=True):
+            if report.number > 1:
+                self._sums.add_repeated(site, report.value, int(report.number), report.spread)
+            else:
+                self._sums.add(site, report.value, report.std if report.known else None)
+            self._cut_if_due(self._place(site))
+        self._probes = int(PROBES * math.sqrt(self._seen))
+        self._fitted, self._next_fit = self._seen, self._seen + KEEP_SETTINGS
+
+    def _moved(self, old: ArmSites | BoxSites, site: int) -> int:
+        """The number of a site of old ones among the sites that there are now."""
+        if isinstance(self._sites, ArmSites):
+            return site
+        return self._sites.register(old.scaled[site].copy(), old.x(site))
+
     # -- saved state ----------------------------------------------------------------------------
 
     def _state(self) -> State:
         parts = {name: getattr(self, f"_{name}").state() for name in _PARTS}
         counts = {name: int(getattr(self, f"_{name}")) for name in _COUNTS}
         limits = None if self._limits is None else self._limits.state()
-        rest = {"given_up": wholes(self._given_up), "limits": limits}
+        drift = None if self._drift is None else self._drift.state()
+        rest = {"given_up": wholes(self._given_up), "limits": limits, "drift": drift}
         return {**super()._state(), **parts, **counts, **rest}
 
     def _restore(self, saved: Saved) -> None:
@@ -461,11 +553,19 @@ class CalibratedUCB(Policy):
         given_up = saved.numbers("given_up", len(self._sites), distinct=False)
         saved.require(len(given_up) <= MOST_GIVEN_UP, "few cancelled evaluations")
         self._given_up = deque(given_up, maxlen=MOST_GIVEN_UP)
+        saved.require(("drift" in saved) == self.drift, "drift as it was set")
         told = self._sums.count + self._sums.known
-        whole = int(told.sum()) == self.told >= self._seen >= self._fitted
-        saved.require(whole, "all values")
+        changed = False
+        if self._drift is not None:
+            self._drift.restore(saved.part("drift"), len(self._sites))
+            changed = self._drift.changes > 0
+        total = int(told.sum())
+        whole = (total < self.told if changed else total == self.told) and total >= self._seen
+        saved.require(whole and self._seen >= self._fitted, "all values")
         played = np.flatnonzero(told).tolist()
         saved.require(sorted(self._regions.home) == played, "a region for each value")
+        if self._drift is not None:
+            saved.require(set(self._drift.log.sites) <= set(played), "sites of the last values")
         if "limits" in saved:
             if self._limits is None:
                 self._limit(Limits(self._sites, (), self.delta))
@@ -497,11 +597,16 @@ class CalibratedUCB(Policy):
         values that those fits had.
         """
         bound = math.inf
-        if self._told >= CERTIFIED_FROM * (self.domain.dim + 1):
-            bound = self._answers.certificate(self._best(), self._answering(), self._told)
+        if self._held >= CERTIFIED_FROM * (self.domain.dim + 1):
+            bound = self._answers.certificate(self._best(), self._answering(), self._held)
         if self.outcomes is None:
             return bound
         return self.outcomes.certificate(bound, self._best(), proven=False)
+
+    @property
+    def _held(self) -> int:
+        """The number of values that have not been forgotten."""
+        return self._told if self._first else self._seen
 
     def recommend_fixed(self, fixed: Mapping[int, float]) -> Recommendation:
         """The best point with some coordinates fixed, by its mean less one standard deviation.
@@ -518,12 +623,12 @@ class CalibratedUCB(Policy):
     def certificate_fixed(self, fixed: Mapping[int, float]) -> float:
         """What f can be above f at `recommend_fixed`, with the same coordinates fixed."""
         where = self._unit_slice(fixed)
-        if self._told < CERTIFIED_FROM * (self.domain.dim + 1):
+        if self._held < CERTIFIED_FROM * (self.domain.dim + 1):
             return math.inf
         settings = self._answering()
         answer = self._slices.recommend(where, settings)
         ceiling = max(answer.upper, self._slices.ceiling(where, settings))
-        return ceiling - answer.lower + self._answers.shortfall(self.recommend(), self._told)
+        return ceiling - answer.lower + self._answers.shortfall(self.recommend(), self._held)
 
     def _x_fixed(self, unit: FloatArray, fixed: Mapping[int, float]) -> FloatArray:
         """A point (d,) of the unit cube in the domain's units, with the values as given."""
@@ -549,7 +654,7 @@ class CalibratedUCB(Policy):
 
     def _answering(self) -> Settings:
         """The settings used for answers: the most likely ones, given the values so far."""
-        if self._seen >= len(self._start) or self._fitted == self._seen:
+        if self._seen >= self._first or self._fitted == self._seen:
             return self._model.believed
         return self._model.guess(self._regions.played, enough=self._seen >= FEWEST)
 

@@ -63,7 +63,7 @@ class Model:
     def __init__(
         self, dim: int, sums: Sums, fixed: Fixed, delta: float, shaped: bool = True
     ) -> None:
-        self._sums, self._fixed, self._delta = sums, fixed, delta
+        self.sums, self._fixed, self._delta = sums, fixed, delta
         #: What is known of f's values or noise is known of them as they are.
         self._shaped = shaped and not fixed.anything
         self._noise = None
@@ -76,14 +76,14 @@ class Model:
         The search begins at the last settings, and afresh as well to `restart`.
         """
         if self._fixed.noise_std is None:
-            self._sums.detect_noise(played, self.fit.best.shape)
+            self.sums.detect_noise(played, self.fit.best.shape)
         data, last = self._spread_out(played), self.fit
         if float(np.ptp(data.means)) == 0.0 and float(data.within.sum()) == 0.0:
             # Flat: nothing else to learn.
             level = replace(last.best, mean=float(data.means[0]), shape=IDENTITY)
             self.fit, self.believed = replace(last, best=level), level
             return True
-        exact = self._sums.exact
+        exact = self.sums.exact
         try:
             self.fit = self._fit(data, restart)
             self._map_noise(data)
@@ -98,8 +98,8 @@ class Model:
 
     def _fit(self, data: Data, restart: bool) -> Fit:
         """Fit shape and settings; without noise first the shape, to points not too close."""
-        best, exact = self.fit.best, self._sums.exact
-        shaped = self._shaped and not self._sums.tied  # steep at a tie, it would seem likely
+        best, exact = self.fit.best, self.sums.exact
+        shaped = self._shaped and not self.sums.tied  # steep at a tie, it would seem likely
         if not exact or not shaped:
             return fit(data, best, self._fixed, restart, exact, shaped)
         apart = data.take(farthest(data.points, len(data.points), CLOSE))
@@ -111,7 +111,7 @@ class Model:
     def _map_noise(self, data: Data) -> None:
         """Learn where the noise is loud, and the settings again if it differs."""
         best, self._noise = self.fit.best, None
-        if self._sums.exact or self._fixed.noise_std is not None:
+        if self.sums.exact or self._fixed.noise_std is not None:
             return
         shaped = best.shape.data(data)
         self._noise = learn_map(shaped, best, self._fixed)
@@ -175,13 +175,13 @@ class Model:
 
     def answering(self, sites: IntArray, settings: Settings) -> Conditioned:
         """The posterior by the values at sites, for answers under given settings."""
-        return self._condition(sites, settings, settings, self._sums.exact)
+        return self._condition(sites, settings, settings, self.sums.exact)
 
     def _condition(
         self, sites: IntArray, settings: Settings, overall: Settings, believed: bool
     ) -> Conditioned:
         """The posterior by the values at sites, with more noise where that is needed."""
-        data = self.shaped(self._sums.data(sites), settings)
+        data = self.shaped(self.sums.data(sites), settings)
         noise = settings.noise
         for tried in (noise, *(factor * noise + 1e-6 * factor for factor in MORE_NOISE)):
             try:
@@ -197,18 +197,18 @@ class Model:
         The points evaluated most lie around the best ones; a fit that looked at them alone would
         take the rest of the domain to be as flat.
         """
-        data = self._sums.data(played)
+        data = self.sums.data(played)
         if len(played) <= FIT_POINTS:
             return data
-        return self._sums.data(played[farthest(data.points, FIT_POINTS)])
+        return self.sums.data(played[farthest(data.points, FIT_POINTS)])
 
     def _far_apart(self, played: IntArray) -> Data:
         """The same, without points very near to others, in lengthscales.
 
         Where values have no noise, those are foretold so well that the amplitude seems small.
         """
-        points = self._sums.data(played).points / self.fit.best.scales
-        return self._sums.data(played[farthest(points, FIT_POINTS, APART)])
+        points = self.sums.data(played).points / self.fit.best.scales
+        return self.sums.data(played[farthest(points, FIT_POINTS, APART)])
 
 
 # -- the posterior by the data of a region ---------------------------------------------------------

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
+
+from partita._types import FloatArray
+from partita.gp.settings import Settings
 
 from .candidates import Candidates
 from .regions import Region
+
+
+class Forecast(NamedTuple):
+    """What the model says of a point (d,) that is asked for: mean and variance of f there."""
+
+    settings: Settings
+    point: FloatArray
+    mean: float
+    variance: float
 
 
 @dataclass

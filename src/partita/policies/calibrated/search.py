@@ -18,7 +18,7 @@ from partita.partition.sites import ArmSites, BoxSites
 from .candidates import EXPLORATION, Candidates, Plan, Proposals, best_of, keep_best
 from .limits import LEAST_CHANCE, Limits
 from .model import Model
-from .outlook import Outlook
+from .outlook import Forecast, Outlook
 from .regions import Region, Regions
 from .values import Sums
 
@@ -77,6 +77,8 @@ class Search:
     _turn: int = 0
     _settled: int = 0
     _explored: int = 0
+    #: What the model says of the last point that was chosen by its index.
+    forecast: Forecast | None = None
 
     def __post_init__(self) -> None:
         self.outlooks = [Outlook(region) for region in self._regions]
@@ -226,7 +228,14 @@ class Search:
     ) -> FloatArray:
         """The point (d,) of the highest mean plus `width` deviations, of those `allowed`."""
         planned = candidates.planned(plan.plays_of(candidates))
-        return np.asarray(planned.points[self._choice(planned, width, allowed)])
+        j = self._choice(planned, width, allowed)
+        self._note(candidates, j)
+        return np.asarray(planned.points[j])
+
+    def _note(self, candidates: Candidates, j: int) -> None:
+        """Note what the model says of candidate j, by the values alone."""
+        mean, variance = float(candidates.mean[j]), float(candidates.variance[j])
+        self.forecast = Forecast(candidates.settings, candidates.points[j], mean, variance)
 
     def likeliest(self, number: int) -> list[Region]:
         """The `number` regions where the best point may be, by their model or their values."""
@@ -289,7 +298,9 @@ class Search:
         """The site in a region whose mean plus `width` standard deviations is the highest."""
         assert outlook.candidates is not None
         candidates = outlook.candidates.planned(plan.plays_of(outlook.candidates))
-        return self._site_of(candidates, self._choice(candidates, width))
+        j = self._choice(candidates, width)
+        self._note(outlook.candidates, j)
+        return self._site_of(candidates, j)
 
     def _choice(
         self, candidates: Candidates, width: float, allowed: BoolArray | None = None
