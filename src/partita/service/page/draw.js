@@ -39,7 +39,7 @@ export class Chart {
     const { series, bands = [], x, y, log = false, scaleX = {}, hooks = {} } = this.options;
     this.plot = new uPlot({
       ...this.size(), axes: axes(x, y), hooks,
-      scales: { x: { time: false, ...scaleX }, y: { distr: log ? 3 : 1 } },
+      scales: { x: { time: false, ...scaleX }, y: { distr: log ? 3 : 1, ...(this.options.range ? { range: () => this.options.range(this.data) } : {}) } },
       legend: { live: false, show: this.options.legend ?? true }, cursor: { drag: { x: false, y: false } },
       series: [{ label: x }, ...series.map((one) => ({ ...one, stroke: one.colour && colour(one.colour),
         width: one.width ?? 2, spanGaps: true, points: { show: one.points ?? false } }))],
@@ -74,7 +74,7 @@ export function drawMap(canvas, map, layer) {
     pen.fillRect(across(xs[i]), up(ys[j + 1]), across(xs[i + 1]) - across(xs[i]) + 0.6, up(ys[j]) - up(ys[j + 1]) + 0.6);
   }));
   if (layer !== "evaluated") dots(pen, map, across, up);
-  for (const cell of [...map.cells].sort((a, b) => a.top - b.top)) {
+  for (const cell of map.cells.length < 2 ? [] : [...map.cells].sort((a, b) => a.top - b.top)) {
     const [a, b, c, d] = cell.box;
     pen.strokeStyle = cell.top ? colour("orange") : "rgba(128,128,128,.55)";
     pen.lineWidth = cell.top ? 3 : 0.7;

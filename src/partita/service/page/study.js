@@ -67,18 +67,19 @@ export class StudyPage {
       el("section", { class: "card", "aria-label": "Answer" }, this.top, acts),
       card("half", "Answer over evaluations", "The mean of the answer with its bounds, beside the best value observed, which owes much to luck.", this.answerPlace),
       card("half", "Certificate", "How much better any other setting can still be.", el("div", { class: "row" }, el("label", {}, "Tolerance", this.tolerance), this.reached), this.certificatePlace));
+    const pending = card("", "Pending", "Trials that have been asked for and have no value yet.", this.pendingList);
     if (!data.arms) {
       if (names.length > 1) grid.append(card("half", "Map", "The model over two parameters, the others as at the cross. Click to move it.", el("div", { class: "row" }, el("label", {}, "across", this.x), el("label", {}, "up", this.y), el("label", {}, "colour", this.layer)), this.canvas, this.legend));
-      grid.append(card("half", "Importance", "Shares of the variance that vanish if a parameter is known; thin lines hold nine of ten draws.", this.importance),
+      grid.append(el("div", { class: "half stack" }, card("", "Importance", "Shares of the variance that vanish if a parameter is known; thin lines hold nine of ten draws.", this.importance), pending),
         card("", "Slices", "The model along each parameter through the point.", this.slicesAt, this.slices));
     }
-    grid.append(card("", "Pending", "Trials that have been asked for and have no value yet.", this.pendingList),
-      card("", "Trials", "Sorted and filtered by the service.", this.table.place));
+    if (data.arms) grid.append(pending);
+    grid.append(card("", "Trials", "Sorted and filtered by the service.", this.table.place));
     this.main.append(grid);
     this.answer = new Chart(this.answerPlace, { x: "evaluations", y: "value", series: [
       { label: "values, middle", colour: "grey", width: 1 }, { label: "10 %", colour: "grey", width: 0 }, { label: "90 %", colour: "grey", width: 0 },
       { label: "best value observed", colour: "orange", width: 1.5 }, { label: "lower", colour: "blue", width: 0 }, { label: "upper", colour: "blue", width: 0 }, { label: "answer's mean", colour: "blue", width: 2.5, points: true }],
-    bands: [{ series: [3, 2], colour: "grey" }, { series: [6, 5], colour: "blue" }], legend: false });
+    bands: [{ series: [3, 2], colour: "grey" }, { series: [6, 5], colour: "blue" }], legend: false, range: usual });
     this.answerPlace.before(el("p", { class: "note" }, ...[["blue", "answer's mean and bounds"], ["orange", "best value observed"], ["grey", "values: middle, and eight of ten"]].flatMap(([name, text]) => { const key = el("span", { class: "key" }); key.style.background = `var(--${name})`; return [key, `${text}  `]; })));
     this.certificate = new Chart(this.certificatePlace, { x: "evaluations", y: "certificate", log: true, legend: false, series: [{ label: "certificate", colour: "blue", points: true }, { label: "tolerance", colour: "orange", width: 1.5 }] });
   }
@@ -127,8 +128,8 @@ export class StudyPage {
   redrawMap() {
     if (!this.map || !this.canvas.clientWidth) return;
     const { least, most } = drawMap(this.canvas, this.map, this.layer.value);
-    const top = this.map.cells.some((cell) => cell.top);
-    this.legend.textContent = `Dark ${number(least, 3)}, light ${number(most, 3)}. Dots are evaluations, lines are cells.${top ? " The orange cell has the highest index: it keeps the certificate up." : ""}`;
+    const cells = this.map.cells.length > 1, top = cells && this.map.cells.some((cell) => cell.top);
+    this.legend.textContent = `Dark ${number(least, 3)}, light ${number(most, 3)}. Dots are evaluations${cells ? ", lines are cells" : ""}.${top ? " The orange cell has the highest index: it keeps the certificate up." : ""}`;
   }
 
   clicked(event) {
@@ -216,6 +217,16 @@ export class StudyPage {
       return api.post(this.path("/add"), { params: parsed, value: Number(value.value) });
     }, "Add");
   }
+}
+
+// The range of values that is worth seeing: early ones far away would hide the rest.
+function usual([, , low, high, best, lower, upper]) {
+  const sorted = [...low, ...high].filter((v) => v != null).sort((a, b) => a - b);
+  const at = (part) => sorted[Math.round(part * (sorted.length - 1))];
+  const last = (column) => column.filter((v) => v != null).at(-1) ?? at(0.5);
+  const [from, to] = [Math.min(at(0.06), last(best), last(lower)), Math.max(at(0.94), last(best), last(upper))];
+  const room = 0.06 * (to - from || Math.abs(to) || 1);
+  return [from - room, to + room];
 }
 
 function marker(plot, at) {
