@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from . import errors, experiments, problems, testing, theory
     from ._types import Prediction, Recommendation
     from .errors import PartitaError, TheoryWarning, TrialPruned
-    from .front import maximize, minimize, scipy_method
+    from .front import maximize, minimize, scipy_method  # type: ignore[no-redef]  # a module, too
     from .model.domains import Arms, Box, Grid
     from .model.kernels import Matern
     from .model.mixed import Mixed
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .policies.pi_gp_ucb import PiGPUCB
     from .policies.uniform import UniformSampling
     from .space import Space
-    from .study import Study
+    from .study import RemoteStudy, Study, connect
 
 _HOME = {
     "Arms": "model.domains",
@@ -82,7 +82,9 @@ _HOME = {
     "SupLinUCB": "policies.baselines.sup_lin_ucb",
     "UniformSampling": "policies.uniform",
     "Space": "space",
+    "RemoteStudy": "study",
     "Study": "study",
+    "connect": "study",
 }
 
 _MODULES = ("errors", "experiments", "problems", "testing", "theory")
@@ -114,6 +116,7 @@ __all__ = [
     "Policy",
     "Prediction",
     "Recommendation",
+    "RemoteStudy",
     "Space",
     "StoSOO",
     "Study",
@@ -127,6 +130,7 @@ __all__ = [
     "Uniform",
     "UniformSampling",
     "__version__",
+    "connect",
     "errors",
     "experiments",
     "maximize",

@@ -13,6 +13,8 @@ _EXTRAS = {
     "matplotlib": "plot",
     "pandas": "tables",
     "pyarrow": "tables",
+    "starlette": "web",
+    "uvicorn": "web",
 }
 
 

@@ -24,6 +24,7 @@ from . import (
     listing,
     minimize,
     reproduce,
+    serve,
     show,
     tell,
     theory,
@@ -31,7 +32,7 @@ from . import (
 
 #: In the order in which the help lists them.
 COMMANDS = (
-    *(minimize, create, ask, tell, cancel, show, export, check),
+    *(minimize, create, ask, tell, cancel, show, export, check, serve),
     *(demo, compare, listing, reproduce, theory),
 )
 

@@ -119,9 +119,10 @@ def maximize(
         default all errors and `sys.exit()` count as failures. With `Exception`, `sys.exit()` ends
         the program; with `()`, the first error is raised. Ctrl-C always ends the run.
     study
-        A file such as "tune.db", or an open `Study`, that keeps the run. If the run is killed or
-        has ended, the same call resumes it. `n_evals` then counts all values of the study, so a
-        larger number continues it.
+        A file such as "tune.db", the address of a study that `partita serve` keeps, such as
+        "http://host:8420/tune", or an open `Study`, that keeps the run. If the run is killed or has
+        ended, the same call resumes it. `n_evals` then counts all values of the study, so a larger
+        number continues it.
     optimizer
         `result.optimizer` of an earlier run, or any other `Optimizer`, to continue with. `n_evals`
         is then the number of further evaluations. The space may be left out; the settings are those
@@ -299,9 +300,10 @@ def minimize(
         default all errors and `sys.exit()` count as failures. With `Exception`, `sys.exit()` ends
         the program; with `()`, the first error is raised. Ctrl-C always ends the run.
     study
-        A file such as "tune.db", or an open `Study`, that keeps the run. If the run is killed or
-        has ended, the same call resumes it. `n_evals` then counts all values of the study, so a
-        larger number continues it.
+        A file such as "tune.db", the address of a study that `partita serve` keeps, such as
+        "http://host:8420/tune", or an open `Study`, that keeps the run. If the run is killed or has
+        ended, the same call resumes it. `n_evals` then counts all values of the study, so a larger
+        number continues it.
     optimizer
         `result.optimizer` of an earlier run, or any other `Optimizer`, to continue with. `n_evals`
         is then the number of further evaluations. The space may be left out; the settings are those

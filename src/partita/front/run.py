@@ -41,7 +41,7 @@ from .going_on import continued
 from .reachable import out_of_reach
 
 if TYPE_CHECKING:
-    from partita.study import Study
+    from partita.study import RemoteStudy, Study
 
 #: Bounds that cross by less than this, relative to their size, do not contradict each other.
 ROUNDING = 1e-9
@@ -49,8 +49,8 @@ ROUNDING = 1e-9
 SEED, DELTA = 0, 0.1
 #: Errors that count as failed evaluations. SystemExit: a function that calls sys.exit() failed too.
 CATCH = (Exception, SystemExit)
-#: The study that keeps the run: an open one, the name of its file, or None.
-StudyLike = Union["Study", str, PathLike[str], None]
+#: The study that keeps the run: an open one, the name of its file or its address, or None.
+StudyLike = Union["Study", "RemoteStudy", str, PathLike[str], None]
 Catch = type[BaseException] | tuple[type[BaseException], ...]
 
 
@@ -218,25 +218,32 @@ def _going_on(problem: Problem) -> Optimizer | Study:
     return continued(problem.optimizer, problem.direction, problem.space, given)
 
 
-def _resumed(study: object, space: Any, settings: dict[str, Any]) -> Study:
+def _resumed(study: object, space: Any, settings: dict[str, Any]) -> Study | RemoteStudy:
     """The study of a run, created if it does not exist; refused if its settings differ.
 
     The default seed and delta count as not given, so that a study with other ones can be resumed
     without naming them.
     """
-    from partita.study import Study  # late: most runs have none
+    from partita.study import RemoteStudy, Study, connect  # late: most runs have none
 
     given = dict(settings)
     if settings["seed"] == SEED:
         given["seed"] = NotGiven.NOT_GIVEN
     if settings["delta"] == DELTA:
         given["delta"] = None
-    if isinstance(study, Study):
+    if isinstance(study, str) and study.startswith(("http://", "https://")):
+        if space is not None:
+            return connect(study, space=space, **given)
+        study = connect(study)
+    if isinstance(study, Study | RemoteStudy):
         seed = None if isinstance(given["seed"], NotGiven) else given["seed"]
         study.check(space, **{**given, "seed": seed})
         return study
     if not isinstance(study, str | PathLike):
-        raise InvalidInput(f'study={study!r}: give the name of a file, such as "tune.db"')
+        raise InvalidInput(
+            f'study={study!r}: give the name of a file, such as "tune.db", or the address of a '
+            'study that is served, such as "http://host:8420/tune"'
+        )
     return Study.open(study, space, **given)
 
 

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 from partita._lazy import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
+    from .remote import RemoteStudy, connect
     from .study import Study
 
-__all__ = ["Study"]
+__all__ = ["RemoteStudy", "Study", "connect"]
 
-__getattr__, __dir__ = _lazy_names(__name__, {"Study": "study"})
+__getattr__, __dir__ = _lazy_names(
+    __name__, {"RemoteStudy": "remote", "Study": "study", "connect": "remote"}
+)

@@ -39,14 +39,15 @@ BEGINNINGS = (Kind.ASK, Kind.EXPECT, Kind.ADD)
 ENDINGS = (Kind.TELL, Kind.ADD, Kind.PRUNE, Kind.CANCEL, Kind.EXPIRE)
 #: What the data of an event may have: the coordinates that were fixed, as by a context, what the
 #: trial reported, the value that was expected of it and the noise of that, the number of adds from
-#: this one on that were made together, values of constrained quantities by name, and whether the
-#: evaluation failed.
+#: this one on that were made together, values of constrained quantities by name, whether the
+#: evaluation failed, and the key by which a client can repeat its request: see `Study.keyed`.
 FIELDS = {
-    Kind.ASK: ("fixed",),
-    Kind.TELL: ("reports", "values"),
+    Kind.ASK: ("fixed", "key"),
+    Kind.EXPECT: ("key",),
+    Kind.TELL: ("reports", "values", "key"),
     Kind.PRUNE: ("reports", "expected"),
-    Kind.ADD: ("batch", "values"),
-    Kind.CANCEL: ("failed",),
+    Kind.ADD: ("batch", "values", "key"),
+    Kind.CANCEL: ("failed", "key"),
 }
 
 

@@ -35,6 +35,7 @@ from .place import as_path
 from .replica import Change, Replica
 from .settings import Settings
 from .store import Store
+from .watching import marked
 
 T = TypeVar("T")
 
@@ -52,8 +53,8 @@ class Study:
         The settings of the study.
     """
 
-    def __init__(self, replica: Replica, owner: Owner = NOBODY) -> None:
-        store = replica.store
+    def __init__(self, replica: Replica, owner: Owner = NOBODY, key: str | None = None) -> None:
+        store, self._key = replica.store, key
         self.path, self.settings = store.path, replica.settings
         self._store, self._replica, self._owner = store, replica, owner
         #: Trials that a killed run was evaluating; `ask` returns them first.
@@ -309,7 +310,19 @@ class Study:
 
     def _changed(self, work: Callable[[Change], T]) -> T:
         with self._store.lock:
-            return self._replica.changed(work)
+            key = self._key
+            return self._replica.changed(
+                work if key is None else lambda change: work(marked(change, key))
+            )
+
+    def keyed(self, key: str) -> Study:
+        """A view of the study whose events carry a key, by which a repeated request is known."""
+        return Study(self._replica, self._owner, key)
+
+    def look(self, question: Callable[[Store], T]) -> T:
+        """What a question to the file returns, while no other thread uses the file."""
+        with self._store.lock:
+            return question(self._store)
 
     # -- runs ----------------------------------------------------------------------------------
 

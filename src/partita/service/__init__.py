@@ -1,0 +1,1 @@
+"""Studies over HTTP, and a page that shows them live: `partita serve`."""

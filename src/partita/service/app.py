@@ -1,0 +1,309 @@
+"""The service: a Starlette application over a shelf of studies, which it does not own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import anyio
+from starlette.applications import Starlette
+from starlette.background import BackgroundTask
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from partita._version import __version__
+from partita.errors import InvalidInput, PartitaError
+from partita.study.watching import LONGEST_KEY
+
+from . import maps, tables, wire
+from .guards import HEADERS, MOST_BYTES, Guard
+from .openapi import description
+from .problems import Refused, problem_of
+from .shelf import Shelf
+from .watch import Watch
+
+_log = logging.getLogger(__name__)
+
+#: The files of the page, and their types.
+PAGE = Path(__file__).parent / "page"
+_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
+_TYPES |= {".svg": "image/svg+xml", ".txt": "text/plain"}
+#: Points that one request may predict.
+MOST_POINTS = 10_000
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def create_app(shelf: Shelf, guard: Guard | None = None) -> Starlette:
+    """The application: `partita serve` runs it, tests call it, and any ASGI server can."""
+    service = _Service(shelf, guard or Guard())
+    app = Starlette(routes=service.routes(), lifespan=service.lifespan)
+    app.add_exception_handler(HTTPException, _not_there)
+    app.state.service = service
+    return app
+
+
+class _Service:
+    def __init__(self, shelf: Shelf, guard: Guard) -> None:
+        self._shelf, self._guard = shelf, guard
+        self._watch = Watch(shelf)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        """Close all files at the end."""
+        yield
+        await self.stop()
+        await anyio.to_thread.run_sync(self._shelf.close)
+
+    async def stop(self) -> None:
+        """End the streams of events, which would go on for as long as their readers stay."""
+        await self._watch.close()
+
+    def routes(self) -> list[Route]:
+        """Everything that is answered. The page and its files need no token, data do."""
+        one = "/studies/{id}"
+        return [
+            Route("/", self._guarded(self._file, "GET", free=True)),
+            Route("/page/{name}", self._guarded(self._file, "GET", free=True)),
+            Route("/openapi.json", self._guarded(self._openapi, "GET", free=True)),
+            Route("/events", self._guarded(self._all_events, "GET")),
+            Route("/studies", self._guarded(self._list, "GET")),
+            Route("/studies", self._guarded(self._create, "POST"), methods=["POST"]),
+            Route(one, self._guarded(self._show, "GET")),
+            *(
+                Route(f"{one}/{act}", self._guarded(self._act, "POST"), methods=["POST"])
+                for act in wire.ACTS
+            ),
+            Route(f"{one}/recommend", self._guarded(self._recommend, "GET")),
+            Route(f"{one}/predict", self._guarded(self._predict, "GET")),
+            Route(f"{one}/predict", self._guarded(self._predict, "POST"), methods=["POST"]),
+            Route(f"{one}/trials", self._guarded(self._trials, "GET")),
+            Route(f"{one}/trials/{{number:int}}", self._guarded(self._trial, "GET")),
+            Route(f"{one}/trials.csv", self._guarded(self._csv, "GET")),
+            Route(f"{one}/events", self._guarded(self._events, "GET")),
+            Route(f"{one}/map", self._guarded(self._map, "GET")),
+            Route(f"{one}/slices", self._guarded(self._slices, "GET")),
+            Route(f"{one}/importance", self._guarded(self._importance, "GET")),
+        ]
+
+    def _guarded(self, endpoint: Endpoint, method: str, free: bool = False) -> Endpoint:
+        """An endpoint behind all checks, whose errors become problem+json."""
+
+        async def answer(request: Request) -> Response:
+            try:
+                self._guard.check(request.method, request.headers)
+                if not free:
+                    self._guard.check_token(request.headers)
+                response = await endpoint(request)
+            except ClientDisconnect:  # there is no one to answer
+                return Response(status_code=499)
+            except PartitaError as error:
+                response = _problem(error)
+            except Exception as error:
+                _log.exception("%s %s failed", request.method, request.url.path)
+                response = _problem(error)
+            response.headers.update(HEADERS)
+            return response
+
+        return answer
+
+    # -- studies ---------------------------------------------------------------------------------
+
+    async def _list(self, request: Request) -> Response:
+        return _json(await self._watch.listed())
+
+    async def _create(self, request: Request) -> Response:
+        self._guard.check_change()
+        body = await _body(request)
+        desk, created = await anyio.to_thread.run_sync(self._shelf.create, body)
+        return _json({"id": desk.name, "created": created}, 201 if created else 200)
+
+    async def _show(self, request: Request) -> Response:
+        desk = self._shelf.desk(request.path_params["id"])
+        settings = await desk.call(_settings)
+        return _json({"id": desk.name, **settings})
+
+    async def _act(self, request: Request) -> Response:
+        self._guard.check_change()
+        desk = self._shelf.desk(request.path_params["id"])
+        act = request.url.path.rpartition("/")[2]
+        key = request.headers.get("idempotency-key")
+        if key is not None and (not key or len(key) > LONGEST_KEY or not key.isascii()):
+            raise InvalidInput(
+                f"Idempotency-Key {key!r:.60}: give 1 to {LONGEST_KEY} ASCII characters"
+            )
+        counted = "counts" in request.query_params
+        return _json(await desk.act(act, await _body(request), key, counted))
+
+    # -- answers ---------------------------------------------------------------------------------
+
+    async def _recommend(self, request: Request) -> Response:
+        context, fixed = (_query(request, name) for name in ("context", "fixed"))
+
+        def recommend(study: Any) -> dict[str, Any]:
+            best = study.recommend(context, fixed)
+            return {
+                "params": best.params,
+                "mean": best.mean,
+                "lower": best.lower,
+                "upper": best.upper,
+                "certificate": study.certificate(context, fixed),
+                "guarantee": study.guarantee,
+                "told": study.n_told,
+            }
+
+        return await self._answer(request, recommend)
+
+    async def _predict(self, request: Request) -> Response:
+        if request.method == "POST":
+            body = wire.fields_of(await _body(request), ("params", "context"), ("params",))
+            params, context = body["params"], body.get("context")
+        else:
+            params, context = _query(request, "params"), _query(request, "context")
+        if not isinstance(params, list) or not 1 <= len(params) <= MOST_POINTS:
+            raise InvalidInput(
+                f"params={params!r:.80}: give a JSON list of 1 to {MOST_POINTS:,} points"
+            )
+        return await self._answer(request, lambda study: study.predict(params, context)._asdict())
+
+    async def _trials(self, request: Request) -> Response:
+        query = dict(request.query_params)
+        return await self._answer(request, lambda study: tables.table(study, query))
+
+    async def _trial(self, request: Request) -> Response:
+        number = request.path_params["number"]
+        return await self._answer(request, lambda study: tables.detail(study, number))
+
+    async def _csv(self, request: Request) -> Response:
+        desk = self._shelf.desk(request.path_params["id"])
+        with tempfile.NamedTemporaryFile(suffix=".csv", delete=False) as file:
+            path = Path(file.name)
+        try:
+            await desk.call(lambda study: study.export(path))
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        return FileResponse(
+            path,
+            media_type="text/csv; charset=utf-8",
+            filename=f"{desk.name}.csv",
+            background=BackgroundTask(path.unlink, missing_ok=True),
+        )
+
+    async def _map(self, request: Request) -> Response:
+        x, y = request.query_params.get("x"), request.query_params.get("y")
+        at = _query(request, "at")
+        return await self._answer(request, lambda study: maps.field(study, x, y, at))
+
+    async def _slices(self, request: Request) -> Response:
+        at = _query(request, "at")
+        return await self._answer(request, lambda study: maps.slices(study, at))
+
+    async def _importance(self, request: Request) -> Response:
+        desk = self._shelf.desk(request.path_params["id"])
+        return _json(await self._watch.importance(desk))
+
+    async def _answer(self, request: Request, question: Callable[[Any], Any]) -> Response:
+        desk = self._shelf.desk(request.path_params["id"])
+        answer = await desk.call(lambda study: wire.as_json(question(study)))
+        return Response(answer, media_type="application/json")
+
+    # -- streams and files -------------------------------------------------------------------------
+
+    async def _events(self, request: Request) -> Response:
+        desk = self._shelf.desk(request.path_params["id"])
+        return _stream(self._watch.study(desk).follow(request.headers.get("last-event-id")))
+
+    async def _all_events(self, request: Request) -> Response:
+        return _stream(self._watch.studies().follow(request.headers.get("last-event-id")))
+
+    async def _openapi(self, request: Request) -> Response:
+        return _json(description(__version__))
+
+    async def _file(self, request: Request) -> Response:
+        """A file of the page: one of those there are, so that no other path is ever opened."""
+        name = request.path_params.get("name", "index.html")
+        files = {path.name: path for path in PAGE.iterdir() if path.suffix in _TYPES}
+        if name not in files:
+            raise Refused(404, "There is no such file", f"{quote(name)[:80]}: see /")
+        data = files[name].read_bytes()
+        return Response(data, media_type=_TYPES[files[name].suffix])
+
+
+def _settings(study: Any) -> dict[str, Any]:
+    """The settings of a study, as `POST /studies` takes them, and how many trials there are."""
+    settings = study.settings
+    named = {name: getattr(settings, name) for name in wire.SETTINGS}
+    return {
+        "space": json.loads(settings.space),
+        **named,
+        "policy": settings.policy,
+        "policy_class": type(study.policy).__name__,
+        "guarantee": study.guarantee,
+        "counts": wire.counts(study),
+        "notes": [list(note) for note in study.notes()],
+    }
+
+
+def _stream(events: AsyncIterator[bytes]) -> Response:
+    return StreamingResponse(
+        events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
+    )
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(wire.as_json(value), status, media_type="application/json")
+
+
+def _problem(error: Exception) -> Response:
+    problem = problem_of(error)
+    headers = {"WWW-Authenticate": "Bearer"} if problem["status"] == 401 else None
+    return Response(
+        wire.as_json(problem), problem["status"], headers, media_type="application/problem+json"
+    )
+
+
+def _not_there(request: Request, error: Exception) -> Response:
+    """Addresses and methods that the service does not have."""
+    status = getattr(error, "status_code", 404)
+    title = "The method is not allowed" if status == 405 else "There is no such address"
+    path = quote(request.url.path)[:120]
+    response = _problem(Refused(status, title, f"{request.method} {path}: see /openapi.json"))
+    response.headers.update(HEADERS)
+    return response
+
+
+async def _body(request: Request) -> Any:
+    """The JSON of a request, read no further than a body may be long."""
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > MOST_BYTES:
+            raise Refused(
+                413,
+                "The body is too large",
+                f"the body has more than {MOST_BYTES:,} bytes: send it in several requests",
+            )
+        parts.append(part)
+    return _parsed(b"".join(parts) or b"{}", "the body")
+
+
+def _query(request: Request, name: str) -> Any:
+    """A part of the query that is JSON, or None."""
+    text = request.query_params.get(name)
+    return None if text is None else _parsed(text, name)
+
+
+def _parsed(text: str | bytes, what: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{what} is not JSON: {error!s:.200}") from None

@@ -1,0 +1,243 @@
+// One study: made once, then filled again with every event, so that nothing jumps.
+import * as api from "./api.js";
+import { ago, ask, count, el, number, params, shown } from "./dom.js";
+import { Chart, drawMap, placed } from "./draw.js";
+import { Table } from "./table.js";
+
+const CONFIRM = "This cannot be undone.";
+
+export class StudyPage {
+  constructor(main, name) {
+    Object.assign(this, { main, name, data: null, at: null, map: null, made: false, drawn: 0 });
+    this.fault = el("p", { class: "error", role: "alert" });
+    main.append(this.fault);
+  }
+
+  show(data) {
+    if (data.problem) {
+      this.fault.textContent = data.problem.detail;
+      return;
+    }
+    this.fault.textContent = "";
+    this.data = data;
+    if (!this.made) this.make(data);
+    this.figures(data);
+    this.curves(data);
+    this.waiting(data);
+    this.table.changed(data.seq);
+    // The pictures of the model cost the service some time: not with every value.
+    const told = data.counts.told;
+    if (told && !data.arms && (told < 50 || told >= 1.05 * this.drawn) && told !== this.drawn) {
+      this.drawn = told;
+      this.pictures();
+    }
+  }
+
+  path(rest) { return api.study(this.name, rest); }
+
+  make(data) {
+    this.made = true;
+    const card = (size, title, note, ...children) => el("section", { class: `card ${size}`, "aria-label": title }, el("h2", { text: title }), el("p", { class: "note", text: note }), ...children);
+    this.top = el("div", { class: "figures" });
+    this.answerPlace = el("div", { class: "plot" });
+    this.certificatePlace = el("div", { class: "plot" });
+    this.tolerance = el("input", { type: "number", step: "any", min: 0, "aria-label": "Tolerance", placeholder: "0.05", size: 8,
+      value: localStorage.getItem(`tolerance ${this.name}`) ?? "", oninput: () => { localStorage.setItem(`tolerance ${this.name}`, this.tolerance.value); this.certificate?.redraw(); this.curves(this.data); } });
+    this.reached = el("span", { class: "note", role: "status" });
+    this.canvas = el("canvas", { class: "map", role: "img", tabindex: 0, "aria-label": "Map of the model over two parameters" });
+    this.canvas.addEventListener("click", (event) => this.clicked(event));
+    new ResizeObserver(() => this.redrawMap()).observe(this.canvas);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redrawMap());
+    const names = data.space.filter((p) => !p.conditional || true).map((p) => p.name);
+    const select = (label, chosen) => el("select", { "aria-label": label, onchange: () => this.pictures() }, ...names.map((text, i) => el("option", { text, value: text, selected: i === chosen })));
+    this.x = select("Parameter across", 0);
+    this.y = select("Parameter up", 1);
+    this.layer = el("select", { "aria-label": "What the colour shows", onchange: () => this.redrawMap() }, ...[["mean", "mean"], ["upper", "upper bound"], ["lower", "lower bound"], ["evaluated", "evaluations"]].map(([value, text]) => el("option", { value, text })));
+    this.legend = el("p", { class: "note" });
+    this.slices = el("div", { class: "slices" });
+    this.slicesAt = el("p", { class: "note" });
+    this.importance = el("div");
+    this.pendingList = el("div", { class: "scroll" });
+    this.table = new Table(this.name, data);
+    const acts = el("div", { class: "row" },
+      el("button", { class: "main", text: "Ask for a trial", onclick: () => this.askTrial() }),
+      el("button", { text: "Add a known value", onclick: () => this.addValue() }),
+      el("button", { text: "Download CSV", onclick: () => api.download(this.path("/trials.csv"), `${this.name}.csv`).catch((e) => { this.fault.textContent = e.message; }) }));
+    const grid = el("div", { class: "grid" },
+      el("section", { class: "card", "aria-label": "Answer" }, this.top, acts),
+      card("half", "Answer over evaluations", "The mean of the answer with its bounds, beside the best value observed, which owes much to luck.", this.answerPlace),
+      card("half", "Certificate", "How much better any other setting can still be.", el("div", { class: "row" }, el("label", {}, "Tolerance", this.tolerance), this.reached), this.certificatePlace));
+    const pending = card("", "Pending", "Trials that have been asked for and have no value yet.", this.pendingList);
+    if (!data.arms) {
+      if (names.length > 1) grid.append(card("half", "Map", "The model over two parameters, the others as at the cross. Click to move it.", el("div", { class: "row" }, el("label", {}, "across", this.x), el("label", {}, "up", this.y), el("label", {}, "colour", this.layer)), this.canvas, this.legend));
+      grid.append(el("div", { class: "half stack" }, card("", "Importance", "Shares of the variance that vanish if a parameter is known; thin lines hold nine of ten draws.", this.importance), pending),
+        card("", "Slices", "The model along each parameter through the point.", this.slicesAt, this.slices));
+    }
+    if (data.arms) grid.append(pending);
+    grid.append(card("", "Trials", "Sorted and filtered by the service.", this.table.place));
+    this.main.append(grid);
+    this.answer = new Chart(this.answerPlace, { x: "evaluations", y: "value", series: [
+      { label: "values, middle", colour: "grey", width: 1 }, { label: "10 %", colour: "grey", width: 0 }, { label: "90 %", colour: "grey", width: 0 },
+      { label: "best value observed", colour: "orange", width: 1.5 }, { label: "lower", colour: "blue", width: 0 }, { label: "upper", colour: "blue", width: 0 }, { label: "answer's mean", colour: "blue", width: 2.5, points: true }],
+    bands: [{ series: [3, 2], colour: "grey" }, { series: [6, 5], colour: "blue" }], legend: false, range: usual });
+    this.answerPlace.before(el("p", { class: "note" }, ...[["blue", "answer's mean and bounds"], ["orange", "best value observed"], ["grey", "values: middle, and eight of ten"]].flatMap(([name, text]) => { const key = el("span", { class: "key" }); key.style.background = `var(--${name})`; return [key, `${text}  `]; })));
+    this.certificate = new Chart(this.certificatePlace, { x: "evaluations", y: "certificate", log: true, legend: false, series: [{ label: "certificate", colour: "blue", points: true }, { label: "tolerance", colour: "orange", width: 1.5 }] });
+  }
+
+  figures(data) {
+    const figure = (name, big, more) => el("div", { class: "figure" }, el("div", { class: "name", text: name }), el("div", { class: "big", text: big }), el("div", { class: "more", text: more }));
+    const { answer, counts, noise, best } = data;
+    const others = ["pending", "failed", "pruned", "expired"].filter((state) => counts[state]).map((state) => `${count(counts[state])} ${state}`);
+    const spread = noise.spread == null ? "" : `replicates at ${count(noise.replicated)} points: ${number(noise.spread, 3)}`;
+    this.top.replaceChildren(
+      figure(data.direction === "minimize" ? "Answer, minimum" : "Answer, maximum", answer ? number(answer.mean) : "–", answer ? `${number(answer.lower)} to ${number(answer.upper)}, ${data.guarantee}` : data.context.length ? "each context has its own" : "no values yet"),
+      figure("At", "", answer ? params(answer.params) : "–"),
+      figure("Certificate", number(data.certificate), data.certificate == null ? "not known yet" : [data.certificate_says, data.held ? `such held ${data.held}` : ""].filter(Boolean).join("; ")),
+      figure("Values", count(counts.told), [data.n_evals ? `of ${count(data.n_evals)}` : "", ...others].filter(Boolean).join(", ")),
+      figure("Best value observed", best ? number(best.value) : "–", best ? `trial ${best.number}` : ""),
+      figure("Noise, learned", number(noise.learned, 3), spread),
+      figure("Pace", data.state === "running" ? `${number(data.rate, 3)} /s` : data.state, data.step == null ? `${data.policy}, seed ${data.seed}` : `a request takes ${number(1000 * data.step, 2)} ms; ${data.policy}, seed ${data.seed}`));
+  }
+
+  curves(data) {
+    if (!data || !data.values.n.length) return;
+    const { values, answers } = data;
+    const all = [...new Set([...values.n, ...answers.map((row) => row[0])])].sort((a, b) => a - b);
+    const at = (xs, ys) => { const known = new Map(xs.map((x, i) => [x, ys[i]])); return all.map((x) => known.get(x) ?? null); };
+    const own = answers.map((row) => row[0]), column = (i) => at(own, answers.map((row) => row[i]));
+    this.answer.show([all, at(values.n, values.middle), at(values.n, values.low), at(values.n, values.high), at(values.n, values.best), column(2), column(3), column(1)]);
+    const rows = answers.filter((row) => row[4] > 0), tolerance = Number(this.tolerance.value) || null;
+    if (rows.length) this.certificate.show([rows.map((row) => row[0]), rows.map((row) => row[4]), rows.map(() => tolerance)]);
+    this.reached.textContent = tolerance == null || data.certificate == null ? "" : data.certificate <= tolerance ? "reached" : `${number(data.certificate / tolerance, 2)} times too large`;
+  }
+
+  // -- the model --
+
+  async pictures() {
+    const at = this.at ? JSON.stringify(this.at) : undefined;
+    const quiet = (work) => work.catch((error) => { this.legend.textContent = error.message; });
+    if (this.x.options.length > 1) {
+      if (this.x.value === this.y.value) this.y.selectedIndex = (this.x.selectedIndex + 1) % this.y.options.length;
+      quiet(api.get(this.path("/map"), { x: this.x.value, y: this.y.value, at }).then((map) => { this.map = map; this.redrawMap(); }));
+    }
+    quiet(api.get(this.path("/slices"), { at }).then((data) => this.showSlices(data)));
+    if (this.data.counts.told >= 5) api.get(this.path("/importance")).then((data) => this.showImportance(data)).catch((error) => { this.importance.textContent = error.message; });
+    else this.importance.textContent = "It needs five values.";
+  }
+
+  redrawMap() {
+    if (!this.map || !this.canvas.clientWidth) return;
+    const { least, most } = drawMap(this.canvas, this.map, this.layer.value);
+    const cells = this.map.cells.length > 1, top = cells && this.map.cells.some((cell) => cell.top);
+    this.legend.textContent = `Dark ${number(least, 3)}, light ${number(most, 3)}. Dots are evaluations${cells ? ", lines are cells" : ""}.${top ? " The orange cell has the highest index: it keeps the certificate up." : ""}`;
+  }
+
+  clicked(event) {
+    const values = this.map && placed(this.canvas, this.map, event);
+    if (!values) return;
+    this.at = Array.isArray(this.map.at) ? [...this.map.at] : { ...this.map.at };
+    const key = (name) => (Array.isArray(this.at) ? Number(name.slice(2, -1)) : name);
+    this.at[key(this.map.x.name)] = values[0];
+    this.at[key(this.map.y.name)] = values[1];
+    this.pictures();
+  }
+
+  showSlices({ at, curves }) {
+    this.slicesAt.replaceChildren(`Through ${params(at)}. `, ...(this.at ? [el("button", { text: "Back to the answer", onclick: () => { this.at = null; this.pictures(); } })] : []));
+    this.sliceCharts ??= new Map();
+    for (const curve of curves) {
+      const { axis } = curve;
+      let chart = this.sliceCharts.get(axis.name);
+      if (!chart) {
+        const place = el("div", { class: "plot" });
+        this.slices.append(el("figure", { "aria-label": `Slice along ${axis.name}`, style: null }, place));
+        const choice = axis.kind === "choice";
+        chart = new Chart(place, { x: axis.name, y: "value", height: 190, legend: false, scaleX: axis.log ? { distr: 3 } : {},
+          series: [{ label: "lower", colour: "blue", width: choice ? 1 : 0, points: choice }, { label: "upper", colour: "blue", width: choice ? 1 : 0, points: choice }, { label: "mean", colour: "blue", points: choice }], bands: [{ series: [2, 1], colour: "blue" }],
+          hooks: { draw: [(plot) => marker(plot, chart.at)] } });
+        this.sliceCharts.set(axis.name, chart);
+      }
+      const xs = axis.kind === "choice" ? axis.values.map((_, i) => i) : axis.values.map(Number);
+      chart.at = axis.kind === "choice" ? axis.values.indexOf(curve.value) : Number(curve.value);
+      if (axis.kind === "choice") chart.options.x = `${axis.name}: ${axis.values.slice(0, 6).map((value, i) => `${i} ${shown(value)}`).join(", ")}`;
+      chart.show([xs, curve.lower, curve.upper, curve.mean]);
+    }
+  }
+
+  showImportance({ parameters }) {
+    this.importance.replaceChildren(...parameters.slice(0, 12).map((row) => {
+      const part = el("div", { class: "part" }), range = el("div", { class: "range" });
+      part.style.width = `${100 * row.total}%`;
+      range.style.left = `${100 * row.lower}%`;
+      range.style.width = `${100 * (row.upper - row.lower)}%`;
+      return el("div", { class: "bar" }, el("span", { text: row.name, title: row.name }), el("div", { class: "track" }, part, range), el("span", { text: `${Math.round(100 * row.total)} % (${Math.round(100 * row.lower)}–${Math.round(100 * row.upper)})` }));
+    }));
+  }
+
+  // -- acts --
+
+  waiting({ waiting, counts }) {
+    if (!waiting.length) { this.pendingList.replaceChildren(el("p", { class: "note", text: "None." })); return; }
+    const rows = waiting.map((trial) => el("tr", {}, el("td", { text: trial.number }), el("td", { text: params(trial.params) }), el("td", { text: ago(trial.seconds) }),
+      el("td", {}, el("button", { text: "Tell", "aria-label": `Tell the value of trial ${trial.number}`, onclick: () => this.tell(trial) }), " ", el("button", { class: "risky", text: "Cancel", "aria-label": `Cancel trial ${trial.number}`, onclick: () => this.cancel(trial) }))));
+    const more = counts.pending > waiting.length ? el("p", { class: "note", text: `and ${count(counts.pending - waiting.length)} older ones` }) : null;
+    this.pendingList.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, ...["Trial", "Parameters", "For", "Act"].map((text) => el("th", { scope: "col", text })))), el("tbody", {}, ...rows)), ...(more ? [more] : []));
+  }
+
+  async askTrial() {
+    const context = this.data.context.length ? el("input", { required: true, placeholder: '{"hour": 13.5}' }) : null;
+    ask("Ask for a trial", el("div", {}, el("p", { class: "note", text: "It stays pending until you tell its value or cancel it." }), context && el("label", { class: "block" }, "Context, as JSON", context)), async () => {
+      const { trials } = await api.post(this.path("/ask"), context ? { context: JSON.parse(context.value) } : {});
+      setTimeout(() => this.tell(trials[0]));
+    }, "Ask");
+  }
+
+  tell(trial) {
+    const names = this.data.constraints.map((text) => text.split(/[<>=]/)[0].trim());
+    const value = el("input", { type: "number", step: "any", required: true, name: "value" }), std = el("input", { type: "number", step: "any", min: 0, name: "std" });
+    const others = names.map((name) => [name, el("input", { type: "number", step: "any", required: true })]);
+    ask(`Value of trial ${trial.number}`, el("div", {}, el("p", { text: params(trial.params) }), el("label", { class: "block" }, "Value", value), ...others.map(([name, field]) => el("label", { class: "block" }, name, field)),
+      el("label", { class: "block" }, "Standard deviation of its noise, if known", std), el("p", { class: "note", text: CONFIRM })), () => {
+      const told = others.length ? { objective: Number(value.value), ...Object.fromEntries(others.map(([name, field]) => [name, Number(field.value)])) } : Number(value.value);
+      return api.post(this.path("/tell"), { number: trial.number, value: told, ...(std.value ? { std: Number(std.value) } : {}) });
+    }, "Tell");
+  }
+
+  cancel(trial) {
+    ask(`Cancel trial ${trial.number}?`, el("p", { text: `${params(trial.params)}. ${CONFIRM}` }), () => api.post(this.path("/cancel"), { number: trial.number }), "Cancel the trial", true);
+  }
+
+  addValue() {
+    const given = el("textarea", { rows: 4, required: true, spellcheck: "false" }), value = el("input", { type: "number", step: "any", required: true });
+    const start = this.data.answer?.params ?? Object.fromEntries(this.data.space.filter((p) => !p.conditional).map((p) => [p.name, p.choices ? p.choices[0] : p.low]));
+    given.value = JSON.stringify(start, null, 1);
+    ask("Add a known value", el("div", {}, el("p", { class: "note", text: `Add all values that you have, not only the best ones. ${CONFIRM}` }), el("label", { class: "block" }, "Parameters, as JSON", given), el("label", { class: "block" }, "Value", value)), () => {
+      let parsed;
+      try { parsed = JSON.parse(given.value); } catch (error) { throw new Error(`The parameters are not JSON: ${error.message}`); }
+      return api.post(this.path("/add"), { params: parsed, value: Number(value.value) });
+    }, "Add");
+  }
+}
+
+// The range of values that is worth seeing: early ones far away would hide the rest.
+function usual([, , low, high, best, lower, upper]) {
+  const sorted = [...low, ...high].filter((v) => v != null).sort((a, b) => a - b);
+  const at = (part) => sorted[Math.round(part * (sorted.length - 1))];
+  const last = (column) => column.filter((v) => v != null).at(-1) ?? at(0.5);
+  const [from, to] = [Math.min(at(0.06), last(best), last(lower)), Math.max(at(0.94), last(best), last(upper))];
+  const room = 0.06 * (to - from || Math.abs(to) || 1);
+  return [from - room, to + room];
+}
+
+function marker(plot, at) {
+  if (at == null || !Number.isFinite(at)) return;
+  const x = plot.valToPos(at, "x", true), { ctx, bbox } = plot;
+  ctx.save();
+  ctx.strokeStyle = "#c2185b";
+  ctx.lineWidth = 1.5 * devicePixelRatio;
+  ctx.beginPath();
+  ctx.moveTo(x, bbox.top);
+  ctx.lineTo(x, bbox.top + bbox.height);
+  ctx.stroke();
+  ctx.restore();
+}

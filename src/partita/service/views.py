@@ -1,0 +1,227 @@
+"""What a study knows, as JSON for the page: never more than a few hundred numbers a picture.
+
+Values are summarised in bins of evaluations, so that a study of a million trials costs the page as
+much as one of a thousand.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from partita.optimize.trials import FINISHED, PENDING
+from partita.optimize.wording import certificate_says, such_held
+from partita.policies import optional
+from partita.space import Categorical, Float, Integer, Stepped
+from partita.study import watching
+from partita.study.events import Kind
+
+if TYPE_CHECKING:
+    from partita._types import FloatArray
+    from partita.optimize.result import Checkpoint
+    from partita.optimize.trials import Trials
+    from partita.space import Space
+    from partita.study import Study
+
+#: Bins of evaluations, pending trials that are listed, trials among which replicates are counted.
+BINS, WAITING, REPLICATED = 200, 20, 20_000
+#: A study that was used within this many seconds is running.
+RECENT = 60.0
+
+
+def glance(study: Study) -> dict[str, Any]:
+    """A study in a list: from its file, without replaying it."""
+    pace, notes = watching.pace(study), study.notes()
+    told = watching.n_told(study)
+    parts: dict[str, Any] = {
+        "seq": watching.head(study),
+        "direction": study.direction,
+        "told": told,
+        "state": state_of(told, study.settings.n_evals, pace),
+        "rate": pace.rate,
+        "last": pace.last,
+        "answer": None,
+        "certificate": None,
+    }
+    if notes:
+        note = notes[-1]
+        parts["answer"] = {"mean": note.mean, "lower": note.lower, "upper": note.upper}
+        parts |= {"certificate": note.certificate, "answered": note.evaluations}
+    return parts
+
+
+def state_of(told: int, planned: int | None, pace: watching.Pace) -> str:
+    """Whether a study is new, running, idle or finished."""
+    if planned is not None and told >= planned:
+        return "finished"
+    if pace.last is None:
+        return "new"
+    return "running" if time.time() - pace.last < RECENT else "idle"
+
+
+def overview(study: Study, samples: Sequence[Checkpoint], seconds: Sequence[float]) -> Any:
+    """All that the page of one study shows at once.
+
+    Parameters
+    ----------
+    study
+    samples
+        Answers that were computed while the study was watched, besides those that it has noted.
+    seconds
+        The times of the latest requests.
+    """
+    settings, trials, pace = study.settings, study.trials, watching.pace(study)
+    told, expired = study.n_told, len(study.expired)
+    shown: dict[str, Any] = {
+        "seq": watching.head(study),
+        "direction": study.direction,
+        "policy": type(study.policy).__name__,
+        "guarantee": study.guarantee,
+        "delta": settings.delta,
+        "seed": study.seed,
+        "n_evals": settings.n_evals,
+        "expire_after": settings.expire_after,
+        "context": list(study.contexts.names),
+        "constraints": settings.constraints or [],
+        "space": parameters(study.space),
+        "arms": study.space.arms is not None,
+        "state": state_of(told, settings.n_evals, pace),
+        "rate": pace.rate,
+        "last": pace.last,
+        "counts": {
+            "told": told,
+            "pending": study.n_pending,
+            "failed": study.n_failed - expired,
+            "pruned": study.n_pruned,
+            "expired": expired,
+        },
+        "step": float(np.median(seconds)) if seconds else None,
+        "noise": noise(study, trials),
+        "values": binned(trials, study.direction),
+        "best": best_value(trials, study.direction),
+        "waiting": waiting(study, trials),
+    }
+    return {**shown, **answer(study, samples)}
+
+
+def answer(study: Study, samples: Sequence[Checkpoint]) -> dict[str, Any]:
+    """The answer now, and what it was over evaluations; nothing where each context has its own."""
+    parts: dict[str, Any] = dict.fromkeys(("answer", "certificate", "certificate_says", "held"))
+    parts["answers"] = []
+    if not study.n_told or study.contexts.names:
+        return parts
+    best, bound = study.recommend(), study.certificate()
+    parts["answer"] = {
+        "params": best.params,
+        "mean": best.mean,
+        "lower": best.lower,
+        "upper": best.upper,
+    }
+    parts["certificate"] = bound
+    parts["certificate_says"] = certificate_says(bound, study.guarantee)
+    parts["held"] = such_held(bound, study.guarantee, study.space.dim)
+    now = (study.n_told, time.time(), best.mean, best.lower, best.upper, bound)
+    rows = {row[0]: row for row in (*study.notes(), *samples, now)}
+    parts["answers"] = [[n, *row[2:]] for n, row in sorted(rows.items())]
+    return parts
+
+
+# -- values ----------------------------------------------------------------------------------------
+
+
+def binned(trials: Trials, direction: str) -> dict[str, Any]:
+    """Values in at most 200 bins of evaluations: last number, quantiles, and the best so far."""
+    values = trials.values[trials.codes == FINISHED]
+    n = len(values)
+    if not n:
+        return {"n": [], "low": [], "middle": [], "high": [], "best": []}
+    edges = np.unique(np.linspace(0, n, min(n, BINS) + 1).round().astype(int))
+    best = (np.minimum if direction == "minimize" else np.maximum).accumulate(values)
+    parts = [values[a:b] for a, b in pairwise(edges)]
+    quantiles = [np.quantile(part, [0.1, 0.5, 0.9]).tolist() for part in parts]
+    low, middle, high = zip(*quantiles, strict=True)
+    return {
+        "n": edges[1:],
+        "low": list(low),
+        "middle": list(middle),
+        "high": list(high),
+        "best": best[edges[1:] - 1],
+    }
+
+
+def best_value(trials: Trials, direction: str) -> dict[str, Any] | None:
+    """The trial with the best value observed, which may owe it to its noise."""
+    finished = np.flatnonzero(trials.codes == FINISHED)
+    if not len(finished):
+        return None
+    values = trials.values[finished]
+    place = int(finished[values.argmin() if direction == "minimize" else values.argmax()])
+    record = trials[place]
+    return {"number": record.number, "value": record.value, "params": record.params}
+
+
+def noise(study: Study, trials: Trials) -> dict[str, Any]:
+    """The noise that the model has, and the spread of values at the same parameters."""
+    parts: dict[str, Any] = {"learned": None, "spread": None, "replicated": 0}
+    if study.n_told and not study.contexts.names:
+        parts["learned"] = optional.noise_std(study.policy)
+    finished = np.flatnonzero(trials.codes == FINISHED)[-REPLICATED:]
+    if len(finished) > 1:
+        units, values = trials.units[finished], trials.values[finished]
+        _, which, counts = np.unique(units, axis=0, return_inverse=True, return_counts=True)
+        which = which.ravel()
+        means = np.bincount(which, weights=values) / counts
+        free = int((counts - 1).sum())
+        if free:
+            parts["spread"] = math.sqrt(float(((values - means[which]) ** 2).sum()) / free)
+            parts["replicated"] = int((counts > 1).sum())
+    return parts
+
+
+def waiting(study: Study, trials: Trials) -> list[dict[str, Any]]:
+    """The latest pending trials."""
+    pending = np.flatnonzero(trials.codes == PENDING)[-WAITING:].tolist()
+    now = time.time()
+    rows = []
+    for place in pending:
+        record = trials[place]
+        events = watching.happenings(study, record.number) if len(pending) <= WAITING else []
+        begun = [e.time for e in events if e.kind in (Kind.ASK, Kind.EXPECT, Kind.ADOPT)]
+        seconds = now - begun[-1] if begun else None
+        rows.append({"number": record.number, "params": record.params, "seconds": seconds})
+    return rows[::-1]
+
+
+# -- the space -------------------------------------------------------------------------------------
+
+
+def parameters(space: Space) -> list[dict[str, Any]]:
+    """The parameters of a space, for forms and axes."""
+    if space.arms is not None:
+        return []
+    names = space.names or [f"x[{i}]" for i in range(len(space.parameters))]
+    rows = []
+    for i, (name, parameter) in enumerate(zip(names, space.parameters, strict=True)):
+        row: dict[str, Any] = {"name": name, "text": parameter.describe()}
+        if isinstance(parameter, Categorical):
+            row |= {"kind": "choice", "choices": list(parameter.choices)}
+        elif isinstance(parameter, Float | Integer | Stepped):
+            kinds = {Float: "real", Integer: "whole", Stepped: "step"}
+            row |= {"kind": kinds[type(parameter)], "low": parameter.low, "high": parameter.high}
+            row |= {"log": bool(getattr(parameter, "log", False))}
+            row |= {"step": getattr(parameter, "step", None)}
+        conditions = () if space.conditions is None else space.conditions.each[i]
+        row["conditional"] = bool(conditions)
+        rows.append(row)
+    return rows
+
+
+def middle(space: Space) -> Any:
+    """Parameters in the middle of a space."""
+    unit: FloatArray = space.snap(np.full((1, space.dim), 0.5))[0]
+    return space.decode(unit)

@@ -1,0 +1,412 @@
+"""`connect`: a study that a service keeps, with the methods of `Study`."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from partita._checks import NotGiven, as_number, seed_or_drawn
+from partita._types import FloatArray, Prediction
+from partita.errors import InvalidInput
+from partita.optimize.constraints import Constraints, Known
+from partita.optimize.contexts import Contexts
+from partita.optimize.result import Checkpoint
+from partita.optimize.trial import Suggestion, Trial, by_place
+from partita.optimize.trials import STATES, Trials
+from partita.optimize.values import Observation
+from partita.space import Space
+
+from .http import Line, address_of, path_of
+from .settings import Settings
+
+#: Trials that are read at once, and points that are predicted at once.
+PAGE, POINTS = 5000, 5000
+#: Seconds for which counts of trials are taken as they were last seen.
+COUNTED = 1.0
+
+
+def connect(
+    url: str,
+    *,
+    token: str | None = None,
+    space: Any = None,
+    patience: float = 60.0,
+    **settings: Any,
+) -> RemoteStudy:
+    """A study that `partita serve` keeps on this or another machine, with the methods of `Study`.
+
+    Several threads, processes and machines may use it at the same time. A request that was not
+    answered, because the service was restarted or the network failed, is sent again under the same
+    key, so that it happens once.
+
+    Parameters
+    ----------
+    url
+        Such as "http://host:8420/tune", with the name of the study at its end. Without a name it is
+        the only study that the service has.
+    token
+        The one that `partita serve` printed, if it needs one. By default, that of the environment
+        variable PARTITA_TOKEN.
+    space, settings
+        As for `Study.open`: the study is created if there is none of this name, and must have the
+        same settings if there is.
+    patience
+        Seconds for which to send a request again while the service cannot be reached.
+
+    Examples
+    --------
+    >>> import partita as pt
+    >>> study = pt.connect("http://host:8420/tune", token="...")  # doctest: +SKIP
+    >>> trial = study.ask()  # doctest: +SKIP
+    >>> study.tell(trial, 0.31)  # doctest: +SKIP
+    """
+    parts, name = address_of(url)
+    seconds = as_number(patience)
+    if not 0.0 <= seconds < math.inf:
+        raise InvalidInput(f"patience={patience!r}: give a number of seconds, at least 0")
+    line = Line(parts, token or os.environ.get("PARTITA_TOKEN"), seconds)
+    if space is not None:
+        if name is None:
+            raise InvalidInput(f"{url!r}: give the name of the new study, as in {url}/tune")
+        line.post("/studies", _wanted(name, space, settings))
+    elif settings:
+        raise InvalidInput(f"{', '.join(settings)}: settings are for a new study, give its space")
+    return RemoteStudy(line, name or _only(line))
+
+
+def _wanted(name: str, space: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What is posted for a study, in the words of the wire."""
+    given = {k: v for k, v in settings.items() if not isinstance(v, NotGiven)}
+    if "seed" in given and given["seed"] is None:
+        given["seed"] = seed_or_drawn(None)
+    if given.get("feasible") is not None or callable(given.get("policy")):
+        raise InvalidInput(
+            "feasible, and a policy of your own, are functions, which cannot be sent to a "
+            "service. Leave them out, or use a study in a file"
+        )
+    unknown = [k for k in given if k not in Settings.__dataclass_fields__ and k != "feasible"]
+    if unknown:
+        raise InvalidInput(f"{', '.join(unknown)}: there is no such setting of a study")
+    context = given.get("context")
+    if isinstance(context, Mapping):
+        from partita.optimize.contexts import read_contexts
+        from partita.space import as_space
+
+        both = read_contexts(as_space(space), context)
+        space, given["context"] = both.space, list(both.names)
+    stored = Settings.of({"space": space, **given})
+    names = [k for k, v in given.items() if v is not None and k != "feasible"]
+    posted = {k: getattr(stored, k) for k in names}
+    return {"name": name, "space": json.loads(stored.space), **posted}
+
+
+def _only(line: Line) -> str:
+    """The name of the only study of a service."""
+    names = [row["id"] for row in line.get("/studies")["studies"]]
+    if len(names) == 1:
+        return str(names[0])
+    there = f"it has {', '.join(names[:10])}" if names else "it has none: give a space as well"
+    raise InvalidInput(f"{line.base}: give the name of a study, {line.base}/NAME; {there}")
+
+
+@dataclass(frozen=True)
+class RemotePolicy:
+    """The policy of a study that a service keeps: its name and what its bounds promise."""
+
+    name: str
+    guarantee: str
+    delta: float
+
+    def certificate(self) -> float:
+        """Not here: the study has it."""
+        raise InvalidInput("the policy is on the service: use study.certificate()")
+
+    def fail(self, x: object) -> None:
+        """Not here: the study has it."""
+        raise InvalidInput("the policy is on the service: use study.fail(trial)")
+
+
+class RemoteStudy:
+    """A study that a service keeps. Use `connect` to get one.
+
+    `prune` cancels a trial, and `should_prune` of its trials is always False: a service does not
+    hand out what other trials reported.
+
+    Attributes
+    ----------
+    path
+        The address.
+    settings
+        The settings of the study.
+    """
+
+    def __init__(self, line: Line, name: str) -> None:
+        self._line, self._name = line, name
+        self.path = f"{line.base}/{name}"
+        shown = line.get(path_of(name))
+        fields = Settings.__dataclass_fields__
+        kept = {k: v for k, v in shown.items() if k in fields and k != "space" and v is not None}
+        self.settings = Settings(space=json.dumps(shown["space"]), **kept)
+        self.space = Space.from_json(self.settings.space)
+        self.contexts = Contexts(self.space, tuple(self.settings.context or ()))
+        self.constraints = Constraints(self.settings.constraints, self.space)
+        self.direction, self.seed = self.settings.direction, self.settings.seed
+        self.guarantee = str(shown["guarantee"])
+        self.policy: Any = RemotePolicy(
+            str(shown["policy_class"]), self.guarantee, self.settings.delta
+        )
+        #: Nothing: trials of a client that was killed expire.
+        self.adopted: tuple[Trial, ...] = ()
+        self._counts: dict[str, int] = shown["counts"]
+        self._counted = time.monotonic()
+
+    # -- asking and telling --------------------------------------------------------------------
+
+    def ask(
+        self,
+        count: int | None = None,
+        *,
+        context: Mapping[str, Any] | None = None,
+        fixed: Mapping[Any, Any] | None = None,
+        **more: Any,
+    ) -> Any:
+        """The next trial to evaluate, or a list of `count` trials: see `Optimizer.ask`."""
+        body = {"count": 1 if count is None else count, "context": context, "fixed": fixed, **more}
+        trials = [self._trial(row) for row in self._act("ask", body)["trials"]]
+        return trials[0] if count is None else trials
+
+    def expect(self, params: Any, context: Mapping[str, Any] | None = None) -> Trial:
+        """A new trial at parameters that you chose and are evaluating."""
+        (row,) = self._act("ask", {"params": _plain(params), "context": context})["trials"]
+        return self._trial(row)
+
+    def tell(self, trial: Trial | int, value: Any, std: float | None = None, **more: Any) -> None:
+        """Report the value of a trial, pending or expired: the trial itself, or its number."""
+        if isinstance(value, Observation):
+            std = value.std if std is None else std
+            value = value.value if value.values is None else self._named(value)
+        self._act(
+            "tell", {"number": _number(trial), "value": _value(value), "std": _value(std), **more}
+        )
+
+    def _named(self, seen: Observation) -> dict[str, float]:
+        """A value with those of constrained quantities, by name."""
+        named = self.constraints.named(seen.values) or {}
+        return {"loss" if "loss" not in named else "value": seen.value, **named}
+
+    def cancel(self, trial: Trial | int) -> None:
+        """Cancel a trial whose evaluation was abandoned. An expired one stays expired."""
+        self._act("cancel", {"number": _number(trial)})
+
+    def fail(self, trial: Trial | int) -> None:
+        """Cancel a trial whose evaluation failed, so that it is learned where that happens."""
+        self._act("cancel", {"number": _number(trial), "failed": True})
+
+    def prune(self, trial: Trial | int) -> bool:
+        """Cancel a trial that ended early; the model learns nothing from its reports."""
+        self.cancel(trial)
+        return False
+
+    def add(
+        self,
+        params: Any,
+        value: Any,
+        std: Any = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Report a value known from elsewhere, or many at once: see `Optimizer.add`."""
+        body = {"params": _plain(params), "value": _value(value), "std": _value(std)}
+        numbers = self._act("add", {**body, "context": context})["numbers"]
+        many = not isinstance(body["value"], int | float | dict)
+        return numbers if many else numbers[0]
+
+    def hold(self, trial: Trial) -> None:
+        """Keep a trial pending although it is not being evaluated."""
+
+    def _act(self, act: str, body: Mapping[str, Any]) -> Any:
+        path = f"{path_of(self._name, act)}?counts"
+        answer = self._line.post(path, body, uuid.uuid4().hex)
+        self._counts, self._counted = answer["counts"], time.monotonic()
+        return answer
+
+    def _trial(self, row: Mapping[str, Any]) -> Trial:
+        params, context = row["params"], row.get("context")
+        if not self.space.named:
+            params = np.array(params, dtype=float)
+        whole = {**params, **context} if context else params
+        return Trial(row["number"], params, self.space.encode(whole), context=context)
+
+    @contextmanager
+    def running(self) -> Iterator[RemoteStudy]:
+        """The study itself, for one run of this process."""
+        yield self
+
+    def check(self, space: Any = None, **settings: Any) -> None:
+        """Raise an error if a space, or settings of `Study.open`, differ from the study's."""
+        given = {name: value for name, value in settings.items() if value is not None}
+        functions = {"feasible": None, "policy": None}
+        self.settings.check_same({**functions, "space": space, **given}, self.path)
+
+    # -- answers -------------------------------------------------------------------------------
+
+    def recommend(
+        self, context: Mapping[str, Any] | None = None, fixed: Mapping[Any, Any] | None = None
+    ) -> Suggestion:
+        """The best parameters by what is known: see `Optimizer.recommend`."""
+        shown = self._recommended(context, fixed)
+        params = shown["params"]
+        if not self.space.named:
+            params = np.array(params, dtype=float)
+        bounds = (_float(shown[name]) for name in ("mean", "lower", "upper"))
+        return Suggestion(params, by_place(params), *bounds)
+
+    def certificate(
+        self, context: Mapping[str, Any] | None = None, fixed: Mapping[Any, Any] | None = None
+    ) -> float:
+        """A bound on how much better others can be: see `Optimizer.certificate`."""
+        return _float(self._recommended(context, fixed)["certificate"], math.inf)
+
+    def _recommended(self, context: Any, fixed: Any) -> Any:
+        query = {"context": _text(context), "fixed": _text(fixed)}
+        return self._line.get(path_of(self._name, "recommend"), query)
+
+    def constraints_at(self, params: Any) -> dict[str, Known]:
+        """Nothing: what is known of constrained quantities stays on the service."""
+        return {}
+
+    def predict(
+        self, params: Sequence[Any] | FloatArray, context: Mapping[str, Any] | None = None
+    ) -> Prediction:
+        """The posterior of the function at n points: mean, std, lower, upper, each (n,)."""
+        points = _plain(params)
+        parts = []
+        for first in range(0, max(len(points), 1), POINTS):
+            body = {"params": points[first : first + POINTS], "context": context}
+            parts.append(self._line.post(path_of(self._name, "predict"), body))
+        columns = (
+            np.array([_float(v) for part in parts for v in part[name]])
+            for name in Prediction._fields
+        )
+        return Prediction(*columns)
+
+    @property
+    def trials(self) -> Trials:
+        """All trials so far: a sequence of records, with numbers, values and states as arrays."""
+        rows: list[Any] = []
+        after: int | None = 0
+        while after is not None:
+            query = {"limit": PAGE, "after": after}
+            page = self._line.get(path_of(self._name, "trials"), query)
+            rows += page["trials"]
+            after = page["next"]
+        return _table(self.space, rows, self.constraints.names)
+
+    @property
+    def n_told(self) -> int:
+        """The number of values reported, by `tell` and `add`, at most a second ago."""
+        return self._count("told")
+
+    @property
+    def n_failed(self) -> int:
+        """The number of trials that were cancelled, or expired and have no value since."""
+        return self._count("failed")
+
+    @property
+    def n_pruned(self) -> int:
+        """How many trials were ended early."""
+        return self._count("pruned")
+
+    @property
+    def n_pending(self) -> int:
+        """The number of trials that have not ended."""
+        return self._count("pending")
+
+    def _count(self, state: str) -> int:
+        if time.monotonic() - self._counted > COUNTED:
+            self._counts = self._line.get(path_of(self._name))["counts"]
+            self._counted = time.monotonic()
+        return int(self._counts[state])
+
+    def notes(self) -> list[Checkpoint]:
+        """The recommendations recorded over time; `seconds` are since 1970."""
+        rows = self._line.get(path_of(self._name))["notes"]
+        return [Checkpoint(row[0], *map(_float, row[1:])) for row in rows]
+
+    # -- as an object --------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close the connection; it is opened again at the next use."""
+        self._line.close()
+
+    def __enter__(self) -> RemoteStudy:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return _reconnected, (self.path, self._line.token, self._line.patience)
+
+    def __repr__(self) -> str:
+        return f"RemoteStudy({self.path!r}, direction={self.direction!r})"
+
+
+def _reconnected(url: str, token: str | None, patience: float) -> RemoteStudy:
+    return connect(url, token=token, patience=patience)
+
+
+def _table(space: Space, rows: Sequence[Any], quantities: Sequence[str]) -> Trials:
+    n = len(rows)
+    units = np.array([space.encode(row["params"]) for row in rows]).reshape(n, space.dim)
+    codes = [STATES.index("failed" if r["state"] == "expired" else r["state"]) for r in rows]
+    measured = [[_float((r.get("values") or {}).get(q)) for q in quantities] for r in rows]
+    return Trials(
+        space,
+        np.array([row["number"] for row in rows], dtype=int),
+        units,
+        np.array([_float(row["value"]) for row in rows]),
+        np.array(codes, dtype=np.int8),
+        np.array([_float(row.get("std")) for row in rows]),
+        np.array(measured, dtype=float).reshape(n, len(quantities)),
+        tuple(quantities),
+    )
+
+
+# -- JSON ------------------------------------------------------------------------------------------
+
+
+def _float(value: Any, missing: float = math.nan) -> float:
+    return missing if value is None else float(value)
+
+
+def _number(trial: Trial | int) -> Any:
+    number: Any = trial.number if isinstance(trial, Trial) else trial
+    return int(number) if isinstance(number, np.integer) else number
+
+
+def _text(given: Any) -> str | None:
+    return None if given is None else json.dumps(_plain(given))
+
+
+def _value(value: Any) -> Any:
+    """A value as JSON: numbers of NumPy become Python's, NaN stays for the service to refuse."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {name: _value(part) for name, part in value.items()}
+    return [_value(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def _plain(params: Any) -> Any:
+    if hasattr(params, "to_dict") and hasattr(params, "columns"):  # a data frame
+        return _value(params.to_dict("list"))
+    return _value(params)
