@@ -29,10 +29,7 @@ def result_of(
     spans
         When evaluations were under way, if that is known.
     """
-    if not player.n_told:
-        raise InvalidInput(
-            f"{name}: there are no values yet, so there is nothing to draw. Tell or add some first"
-        )
+    check_drawable(player, name)
     best, trials = player.recommend(), player.trials
     if notes is None:
         certificate = player.certificate()
@@ -57,3 +54,16 @@ def result_of(
         seed=player.seed,
         optimizer=player,
     )
+
+
+def check_drawable(player: Player, name: str) -> None:
+    """Refuse to draw where there are no values, or no one answer."""
+    if player.contexts.names:
+        raise InvalidInput(
+            f"{name} has a context, and another answer for each, so that there is no one figure. "
+            "Draw what predict(params, context=...) returns, or trials.to_dataframe()"
+        )
+    if not player.n_told:
+        raise InvalidInput(
+            f"{name}: there are no values yet, so there is nothing to draw. Tell or add some first"
+        )

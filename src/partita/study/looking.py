@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from partita._types import FloatArray
-from partita.optimize.looking import result_of
+from partita.optimize.looking import check_drawable, result_of
 from partita.optimize.result import Checkpoint, Result
 from partita.optimize.spans import Spans
 from partita.optimize.trials import FAILED, PENDING
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 def as_result(study: Study) -> Result:
     """The study as the result of a run; refused while there are no values."""
-    return result_of(study, f"The study {study.path}", checkpoints(study), spans(study))
+    name = f"The study {study.path}"
+    check_drawable(study, name)
+    return result_of(study, name, checkpoints(study), spans(study))
 
 
 def checkpoints(study: Study) -> list[Checkpoint]:
