@@ -61,6 +61,8 @@ FEWEST = 3
 MOST_GIVEN_UP = 64
 #: The certificate is infinite with fewer than this number times (d + 1) values.
 CERTIFIED_FROM = 10
+#: So it is above this number of dimensions: it has not been measured there.
+CERTIFIED_DIMS = 20
 #: The number of regions in which the recommended point is searched.
 LIKELIEST = 3
 #: The parts of the policy's saved state, and its counters.
@@ -360,10 +362,11 @@ class CalibratedUCB(Policy):
         outlook = self._search.outlooks[number]  # a cut would replace it
         fitted = self._refit_if_due()
         self._cut_if_due(number)
-        if fitted and self._answers.note_due(self._seen):
+        noted = self.domain.dim <= CERTIFIED_DIMS  # notes are for certificates alone
+        if noted and fitted and self._answers.note_due(self._seen):
             with suppress(NumericalError):
                 self._answers.note(self._best(), self._answering(), self._told)
-        if outlook.stale and len(self._regions) > 1 and self._told >= len(self._start):
+        if noted and outlook.stale and len(self._regions) > 1 and self._told >= len(self._start):
             self._answers.note(self.recommend(), self._answering(), self._seen)
         if outlook.stale and len(self._regions) > 1 and self._seen >= len(self._start):
             self._search.look_around()
@@ -494,16 +497,22 @@ class CalibratedUCB(Policy):
         It fails where a narrow peak hides between the evaluations (`partita.policies.held`).
 
         It is infinite with fewer than 10 (d + 1) values, because a model of so few values is often
-        wrong. If f has exceeded the upper bounds of earlier fits, the present bounds may be as
-        wrong. So the amount by which it exceeded them is added, in proportion to the number of
-        values that those fits had.
+        wrong, and in more than 20 dimensions, where nothing was measured. If f has exceeded the
+        upper bounds of earlier fits, the present bounds may be as wrong. So the amount by which it
+        exceeded them is added, in proportion to the number of values that those fits had.
         """
         bound = math.inf
-        if self._told >= CERTIFIED_FROM * (self.domain.dim + 1):
+        if self._certified:
             bound = self._answers.certificate(self._best(), self._answering(), self._told)
         if self.outcomes is None:
             return bound
         return self.outcomes.certificate(bound, self._best(), proven=False)
+
+    @property
+    def _certified(self) -> bool:
+        """Whether there are enough values, and few enough dimensions, for a certificate."""
+        dim = self.domain.dim
+        return dim <= CERTIFIED_DIMS and self._told >= CERTIFIED_FROM * (dim + 1)
 
     def recommend_fixed(self, fixed: Mapping[int, float]) -> Recommendation:
         """The best point with some coordinates fixed, by its mean less one standard deviation.
@@ -520,7 +529,7 @@ class CalibratedUCB(Policy):
     def certificate_fixed(self, fixed: Mapping[int, float]) -> float:
         """What f can be above f at `recommend_fixed`, with the same coordinates fixed."""
         where = self._unit_slice(fixed)
-        if self._told < CERTIFIED_FROM * (self.domain.dim + 1):
+        if not self._certified:
             return math.inf
         settings = self._answering()
         answer = self._slices.recommend(where, settings)
@@ -535,9 +544,6 @@ class CalibratedUCB(Policy):
         for number, value in fixed.items():
             x[number] = value
         return np.asarray(x)
-        if self._seen < CERTIFIED_FROM * (self.domain.dim + 1):
-            return math.inf
-        return self._answers.certificate(self.recommend(), self._answering(), self._seen)
 
     def predict(self, X: npt.ArrayLike) -> Prediction:
         """Posterior and bounds at points (n, d) of the domain, under the most likely settings."""
