@@ -34,6 +34,8 @@ SHORTEST, LONGEST = 0.01, 10.0
 EXACT_NOISE = 1e-4
 #: Weak priors, normal in the logarithm: their middle and spread.
 SCALE_PRIOR = (math.log(0.5), 0.7)
+#: Above this number of dimensions the middle of the lengthscales' prior grows as √d.
+WIDENS_FROM = 10
 NOISE_PRIOR = (math.log(0.05), 3.0)
 #: Added to the diagonal of A: rounding.
 JITTER = 1e-9
@@ -43,6 +45,8 @@ LEAST_CURVATURE = 0.5
 LITTLE_NOISE = 0.01
 #: Iterations of the search for the best settings, and of one that only checks.
 ITERATIONS, CHECKED = 20, 10
+#: Above this number of dimensions a fit takes short cuts, so that it does not hold up an ask.
+MANY = 10
 #: The loss where the data cannot be factorised.
 FAILED = 1e100
 #: Bounds of the logarithm of the amplitude's square, in a unit of the values' own.
@@ -129,21 +133,24 @@ def _fit(
         if restart:
             starts.append(np.append(np.full(data.points.shape[1], math.log(0.3)), math.log(0.1)))
         # A shape that is there already must only be no worse than a rough idea of the identity.
-        tried = (start.form,) if warm else forms
-        iterations = CHECKED if warm else ITERATIONS
+        many = data.points.shape[1] > MANY
+        tried = (start.form,) if warm or (many and not restart) else forms
+        iterations = CHECKED if warm or many else ITERATIONS
         best = _least(plain.descend(v, form, iterations) for form in tried for v in starts)
         posterior = plain
         if frame is not None:
             by_shape = _Posterior(data, fixed, most_noise, frame)
             if warm:
-                optima = [by_shape.descend(start.vector, f, place=start.shape) for f in forms]
+                again, steps = ((start.form,), CHECKED) if many else (forms, ITERATIONS)
+                optima = [by_shape.descend(start.vector, f, steps, start.shape) for f in again]
             else:
                 top = (float(data.means.max()) - frame.middle) / frame.spread
                 places = [frame.shape(np.array(ab)) for ab in ((0.0, 0.0), (top, -1.0))]
                 if not start.shape.identity:
                     places.append(start.shape)
                 vector = best.vector[: len(start.vector)]
-                optima = [by_shape.descend(vector, best.form, place=shape) for shape in places]
+                steps = iterations if many else ITERATIONS
+                optima = [by_shape.descend(vector, best.form, steps, shape) for shape in places]
             other = _least(optima)
             if other.loss < best.loss - EVIDENCE:
                 posterior, best = by_shape, other
@@ -151,6 +158,16 @@ def _fit(
             raise NumericalError("the settings could not be fitted: are all points the same?")
         likely = posterior.settings(best.vector, best.form)
         return Fit(likely, posterior.spread(best.vector, best.form), posterior.tied)
+
+
+def scale_prior(dim: int) -> tuple[float, float]:
+    """Middle and spread of the prior of the logarithm of a lengthscale.
+
+    Points are farther apart in more dimensions, by √d (Hvarfner et al. 2024, "Vanilla Bayesian
+    optimization performs great in high dimensions").
+    """
+    middle, spread = SCALE_PRIOR
+    return middle + 0.5 * math.log(dim / WIDENS_FROM if dim > WIDENS_FROM else 1.0), spread
 
 
 class _Optimum(NamedTuple):
@@ -341,7 +358,7 @@ class _Posterior:
 
     def _priors(self) -> list[tuple[slice, tuple[float, float]]]:
         dim = self._dim
-        priors = [(slice(0, dim), SCALE_PRIOR), (slice(dim, dim + 1), NOISE_PRIOR)]
+        priors = [(slice(0, dim), scale_prior(dim)), (slice(dim, dim + 1), NOISE_PRIOR)]
         return priors + [(slice(dim + 1, dim + 3), SHAPE_PRIOR)] * (self._frame is not None)
 
     def _of_shape(
@@ -386,6 +403,8 @@ class _Posterior:
     def spread(self, vector: FloatArray, form: int) -> FloatArray:
         """H^(−1/2) of lengthscales and τ, H the curvature by differences of the gradient."""
         size, step = self._dim + 1, 1e-3
+        if self._dim > MANY:
+            return self._rough_spread(vector, form)
         varied = self._free[:size]
         curvature = np.zeros((size, size))
         for i in np.flatnonzero(varied):
@@ -398,6 +417,25 @@ class _Posterior:
         root = np.zeros((size, size))
         root[free] = vectors / np.sqrt(np.maximum(values, LEAST_CURVATURE))
         return root
+
+    def _rough_spread(self, vector: FloatArray, form: int) -> FloatArray:
+        """The same from two differences instead of d + 1: a diagonal of the rows' sums.
+
+        One moves all lengthscales together, the other τ. A lengthscale that the data say nothing
+        of varies as in its prior.
+        """
+        size, step = self._dim + 1, 1e-3
+        shifts = np.zeros((2, len(vector)))
+        shifts[0, : self._dim], shifts[1, self._dim] = step, step
+        rises = [
+            (self.loss(vector + shift, form)[1] - self.loss(vector - shift, form)[1]) / (2 * step)
+            for shift in shifts
+        ]
+        curvature = np.append(rises[0][: self._dim], rises[1][self._dim])
+        prior = scale_prior(self._dim)[1]
+        least = np.append(np.full(self._dim, 1.0 / prior**2), LEAST_CURVATURE)
+        root = 1.0 / np.sqrt(np.maximum(curvature, least))
+        return np.diag(np.where(self._free[:size], root, 0.0))
 
 
 def loss_of(data: Data, settings: Settings, fixed: Fixed) -> float:

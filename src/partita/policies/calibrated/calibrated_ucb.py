@@ -67,6 +67,8 @@ CERTIFIED_FROM = 10
 KEEP_SETTINGS = 40
 #: Values told at once after which a change is looked for, in a policy for drift.
 MANY = 64
+#: So it is above this number of dimensions: it has not been measured there.
+CERTIFIED_DIMS = 20
 #: The number of regions in which the recommended point is searched.
 LIKELIEST = 3
 #: The parts of the policy's saved state, and its counters.
@@ -398,7 +400,8 @@ class CalibratedUCB(Policy):
         outlook = self._search.outlooks[number]  # a cut would replace it
         fitted = self._refit_if_due()
         self._cut_if_due(number)
-        if fitted and self._answers.note_due(self._told):
+        noted = self.domain.dim <= CERTIFIED_DIMS  # notes are for certificates alone
+        if noted and fitted and self._answers.note_due(self._told):
             with suppress(NumericalError):
                 self._answers.note(self._best(), self._answering(), self._told)
         if outlook.stale and len(self._regions) > 1 and self._seen >= len(self._start):
@@ -592,12 +595,12 @@ class CalibratedUCB(Policy):
         It fails where a narrow peak hides between the evaluations (`partita.policies.held`).
 
         It is infinite with fewer than 10 (d + 1) values, because a model of so few values is often
-        wrong. If f has exceeded the upper bounds of earlier fits, the present bounds may be as
-        wrong. So the amount by which it exceeded them is added, in proportion to the number of
-        values that those fits had.
+        wrong, and in more than 20 dimensions, where nothing was measured. If f has exceeded the
+        upper bounds of earlier fits, the present bounds may be as wrong. So the amount by which it
+        exceeded them is added, in proportion to the number of values that those fits had.
         """
         bound = math.inf
-        if self._held >= CERTIFIED_FROM * (self.domain.dim + 1):
+        if self._certified:
             bound = self._answers.certificate(self._best(), self._answering(), self._held)
         if self.outcomes is None:
             return bound
@@ -607,6 +610,12 @@ class CalibratedUCB(Policy):
     def _held(self) -> int:
         """The number of values that have not been forgotten."""
         return self._told if self._first else self._seen
+
+    @property
+    def _certified(self) -> bool:
+        """Whether there are enough values, and few enough dimensions, for a certificate."""
+        dim = self.domain.dim
+        return dim <= CERTIFIED_DIMS and self._held >= CERTIFIED_FROM * (dim + 1)
 
     def recommend_fixed(self, fixed: Mapping[int, float]) -> Recommendation:
         """The best point with some coordinates fixed, by its mean less one standard deviation.
@@ -623,7 +632,7 @@ class CalibratedUCB(Policy):
     def certificate_fixed(self, fixed: Mapping[int, float]) -> float:
         """What f can be above f at `recommend_fixed`, with the same coordinates fixed."""
         where = self._unit_slice(fixed)
-        if self._held < CERTIFIED_FROM * (self.domain.dim + 1):
+        if not self._certified:
             return math.inf
         settings = self._answering()
         answer = self._slices.recommend(where, settings)

@@ -105,7 +105,7 @@ class Proposals:
         """Points of the domain to begin with, for uniform ones (n, d): at least one, at most n."""
         if self._feasible is not None:
             return self._feasible.first(random, points)
-        return self._snap(points, np.zeros(self._domain.dim), np.ones(self._domain.dim))
+        return self.snap(points, np.zeros(self._domain.dim), np.ones(self._domain.dim))
 
     def anywhere(self, random: np.random.Generator) -> FloatArray:
         """Any point (d,) of the domain."""
@@ -157,9 +157,9 @@ class Proposals:
         moved[still, random.integers(dim, size=int(still.sum()))] = True
         step = moved * scale[:, None] * random.standard_normal((number, dim)) * (upper - lower)
         near = np.clip(centres + step, lower, upper)
-        return self._snap(np.concatenate([anywhere, near]), lower, upper)
+        return self.snap(np.concatenate([anywhere, near]), lower, upper)
 
-    def _snap(self, points: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+    def snap(self, points: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
         """The points of a box, grid or arms nearest to given ones, as far as they lie inside.
 
         Of arms, each once.

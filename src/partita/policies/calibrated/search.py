@@ -16,6 +16,7 @@ from partita.gp.settings import Settings
 from partita.partition.sites import ArmSites, BoxSites
 
 from .candidates import EXPLORATION, Candidates, Plan, Proposals, best_of, keep_best
+from .climbs import MANY, climbs
 from .limits import LEAST_CHANCE, Limits
 from .model import Model
 from .outlook import Forecast, Outlook
@@ -383,6 +384,9 @@ class Search:
         held, at_held = self._sites.scaled[own], posterior.moments_of(len(own))
         best = best_of(held, self._merits(held, at_held.mean), region)
         fresh = self.proposals.draw(self.random, region.lower, region.upper, best)
+        if self.continuous and held.shape[1] > MANY:
+            way = climbs(posterior, best, region.lower, region.upper)
+            fresh = np.concatenate([fresh, self.proposals.snap(way, region.lower, region.upper)])
         if len(own) and (exact or not self.continuous):
             words = {row.tobytes() for row in held}
             fresh = np.array([row for row in fresh if row.tobytes() not in words])
