@@ -62,6 +62,12 @@ def test_context():
     assert abs(prices[1] - 5.36) < 0.7
 
 
+def test_drift():
+    out = run("drift.py")
+    assert abs(found(out, rf"minute 150: timeout {NUMBER}") - 3.0) < 0.5
+    assert abs(found(out, rf"minute 240: timeout {NUMBER}") - 7.5) < 0.5
+
+
 def test_sampler():
     out = run("sampler.py", "--evals", "60")
     plain = found(out, rf"all steps 1: a sweep moves {NUMBER} of")

@@ -98,6 +98,25 @@ def test_all_answers_see_a_context_as_the_choice_sees_it():
     assert unit[1] == one["c"]
 
 
+def test_thousands_of_contexts_are_answered_at_once(learned, monkeypatch):
+    rest = {"load": 30.0, "rank": 3, "segment": "old", "vip": False}
+    contexts = [{"hour": h, **rest} for h in np.linspace(0, 24, 2000).tolist()]
+    calls = []
+    recommend = learned.policy.recommend_fixed
+    monkeypatch.setattr(
+        learned.policy, "recommend_fixed", lambda fixed: calls.append(fixed) or recommend(fixed)
+    )
+    answers = learned.recommend(context=contexts)
+    assert len(calls) == PARTS
+    monkeypatch.undo()
+    assert len(answers) == 2000
+    for i in (0, 700, 1999):
+        assert answers[i] == learned.recommend(context=contexts[i])
+    assert learned.recommend(context=[]) == []
+    with pytest.raises(InvalidInput, match="the context hour is missing"):
+        learned.recommend(context=[contexts[0], rest])
+
+
 def test_the_certificate_without_a_context_is_of_the_worst():
     optimizer = pt.Optimizer({"x": (0, 1)}, context={"c": ["a", "b"]}, direction="maximize")
     random = np.random.default_rng(0)

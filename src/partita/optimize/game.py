@@ -9,6 +9,7 @@ import copy
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
@@ -262,6 +263,20 @@ class Game:
         mean = self._sign * best.mean
         best = Recommendation(np.asarray(best.x), mean + 0.0, lower + 0.0, upper + 0.0)
         return best if self._outcomes is None else self._outcomes.limited(best, self._proven)
+
+    def recommend_each(self, every: Sequence[Mapping[int, float] | None]) -> list[Recommendation]:
+        """The same for several, of which those that the policy sees as the same are one."""
+        answers: dict[Any, Recommendation] = {}
+        made = []
+        for fixed in every:
+            key = tuple(sorted(self._seen_fixed(fixed).items())) if fixed else None
+            if key not in answers:
+                answers[key] = self.recommend(fixed)
+            unit = answers[key].x.copy()
+            if fixed:
+                unit[list(fixed)] = list(fixed.values())
+            made.append(answers[key]._replace(x=unit))
+        return made
 
     def predict(self, units: FloatArray) -> Prediction:
         """The posterior at points (n, D), in the user's direction."""

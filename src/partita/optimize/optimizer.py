@@ -495,24 +495,42 @@ class Optimizer:
 
     # -- answers -------------------------------------------------------------------------------
 
+    @overload
     def recommend(
         self,
         context: Mapping[str, Any] | None = None,
         fixed: Mapping[Any, Any] | None = None,
-    ) -> Suggestion:
+    ) -> Suggestion: ...
+    @overload
+    def recommend(
+        self, context: Sequence[Mapping[str, Any]], fixed: Mapping[Any, Any] | None = None
+    ) -> list[Suggestion]: ...
+    def recommend(
+        self,
+        context: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+        fixed: Mapping[Any, Any] | None = None,
+    ) -> Suggestion | list[Suggestion]:
         """The best parameters by the posterior, which need not be those with the best value.
 
         Of the parameters that were evaluated, the calibrated policy recommends those with the best
         mean less one standard deviation, and π-GP-UCB those with the best bound. For a context, or
         with values `fixed`, they need not have been evaluated, nor the context asked for.
+
+        A list of contexts gives a list of answers. Contexts that the policy cannot tell apart are
+        looked up once, so thousands of them take little longer than the distinct ones.
         """
-        given = self.given(context, fixed, "recommend")
-        args = () if given is None else (given.coordinates,)
+        if isinstance(context, list | tuple):
+            every = [self.given(one, fixed, "recommend") for one in context]
+        else:
+            every = [self.given(context, fixed, "recommend")]
         with self._turn:
-            unit, *bounds = self._play("recommend", *args)
-        whole = self.contexts.as_given(self.space.decode(unit), given)
-        params, _ = self.contexts.split(whole)
-        return Suggestion(params, by_place(params), *bounds)
+            units = self._play("recommend_each", [g.coordinates if g else None for g in every])
+        answers = []
+        for (unit, *bounds), given in zip(units, every, strict=True):
+            whole = self.contexts.as_given(self.space.decode(unit), given)
+            params, _ = self.contexts.split(whole)
+            answers.append(Suggestion(params, by_place(params), *bounds))
+        return answers if isinstance(context, list | tuple) else answers[0]
 
     def constraints_at(self, params: Any) -> dict[str, Known]:
         """What is known of each constrained quantity at some parameters, by its name."""

@@ -377,11 +377,17 @@ class Study:
 
     # -- answers -------------------------------------------------------------------------------
 
+    @overload
     def recommend(
         self,
         context: Mapping[str, Any] | None = None,
         fixed: Mapping[Any, Any] | None = None,
-    ) -> Suggestion:
+    ) -> Suggestion: ...
+    @overload
+    def recommend(
+        self, context: Sequence[Mapping[str, Any]], fixed: Mapping[Any, Any] | None = None
+    ) -> list[Suggestion]: ...
+    def recommend(self, context: Any = None, fixed: Any = None) -> Any:
         """The best parameters by what is known: see `Optimizer.recommend`."""
         return self._read(lambda optimizer: optimizer.recommend(context, fixed))
 
