@@ -40,12 +40,13 @@ ENDINGS = (Kind.TELL, Kind.ADD, Kind.PRUNE, Kind.CANCEL, Kind.EXPIRE)
 #: What the data of an event may have: the coordinates that were fixed, as by a context, what the
 #: trial reported, the value that was expected of it and the noise of that, the number of adds from
 #: this one on that were made together, values of constrained quantities by name, and whether the
-#: evaluation failed.
+#: evaluation failed. The count of an ask is that of a plan's row; of a value, how many it is the
+#: mean of.
 FIELDS = {
-    Kind.ASK: ("fixed",),
-    Kind.TELL: ("reports", "values"),
+    Kind.ASK: ("fixed", "count"),
+    Kind.TELL: ("reports", "values", "count"),
     Kind.PRUNE: ("reports", "expected"),
-    Kind.ADD: ("batch", "values"),
+    Kind.ADD: ("batch", "values", "count"),
     Kind.CANCEL: ("failed",),
 }
 
