@@ -215,7 +215,7 @@ class LinearPlan:
         self.std = np.sqrt(np.maximum(variance, 0.0))
 
     def add(self, j: int, times: int = 1) -> None:
-        """Lower the standard deviations by so many more evaluations of arm j."""
+        """Lower the standard deviations by `times` more evaluations of arm j."""
         feature = self._features[j]
         column = self._cov @ feature
         total = max(float(feature @ column), 0.0) + self._alpha / times

@@ -137,7 +137,7 @@ class Plan(Protocol):
     std: FloatArray
 
     def add(self, j: int, times: int = 1) -> None:
-        """Lower the standard deviation by so many more evaluations of candidate j."""
+        """Lower the standard deviation by `times` more evaluations of candidate j."""
         ...
 
 

@@ -150,7 +150,7 @@ class Game:
         return rule.estimate(step, reports[step])
 
     def plan(self, most: int) -> int:
-        """Begin a row of a plan, of at most so many values, where the policy chooses."""
+        """Begin a row of a plan, of at most `most` values, where the policy chooses."""
         number = self.ask()
         unit = self.ledger.unit(number)
         awaited = sum(

@@ -227,7 +227,7 @@ class Optimizer:
 
         They are few, each repeated as often as is worth before the answers are looked at; while
         little is known a plan is short. Each is told by `tell(trial, mean, std, count=...)` or
-        `tell(trial, values=[...])`, in parts if need be, and pending until all of its values have
+        `tell(trial, values=[...])`, in parts if it suits, and pending until all of its values have
         come. What is pending is accounted for, so several plans may be out.
         """
         rows: list[Trial] = []
@@ -261,7 +261,7 @@ class Optimizer:
         constraints the value is a dict, such as `{"loss": 0.3, "cost": 9.1}`. Nothing changes if
         the call raises an error. The trial's reports are kept.
 
-        With a `count` above 1, the value is the mean of so many values at these parameters, and
+        With a `count` above 1, the value is the mean of `count` values at these parameters, and
         `std` their sample deviation (ddof = 1): evidence of the noise, where 0 only means that they
         agreed. `values` are several values, of which mean, deviation and count are taken. Either
         does what single values would, at the cost of one.

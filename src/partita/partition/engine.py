@@ -227,7 +227,7 @@ class Engine:
         self._update(changed, gone, before)
 
     def repeat(self, site: int, more: int, t: int) -> None:
-        """Count so many more pending evaluations of a site, or fewer; one stays at least."""
+        """Count `more` further pending evaluations of a site, or fewer; one stays at least."""
         self._t = t
         if self._unplanned == site:
             self._plan(site)

@@ -34,7 +34,7 @@ def expect(policy: Any, x: FloatArray) -> None:
 
 
 def repeat(policy: Any, x: FloatArray, more: int) -> None:
-    """Count so many `more` evaluations of a pending point (d,) as pending, fewer if negative.
+    """Count `more` evaluations of a pending point (d,) as pending, fewer if negative.
 
     A point that is not pending for the policy, and a policy that does not plan, stay as they are.
     """

@@ -112,7 +112,7 @@ class State:
         return self._begun(Kind.ASK, self.game.ask(fixed), time, owner=owner, given=given)
 
     def plan(self, most: int, time: float, owner: int | None) -> Begun:
-        """Begin a row of a plan, of at most so many values."""
+        """Begin a row of a plan, of at most `most` values."""
         number = self.game.plan(most)
         count = self.game.ledger.planned[number]
         return self._begun(Kind.ASK, number, time, owner=owner, count=count)
