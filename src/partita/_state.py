@@ -101,6 +101,10 @@ class Saved:
         """Whether an optional field is not None."""
         return self._get(name) is not None
 
+    def has(self, name: str) -> bool:
+        """Whether there is a field that is left out where it has nothing to say."""
+        return name in self._data
+
     def part(self, name: str) -> Saved:
         """The state of a part."""
         return Saved(self._get(name), f"{self._name}.{name}")

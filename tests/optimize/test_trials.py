@@ -33,9 +33,9 @@ def test_trials_are_a_sequence_of_records(player):
     assert [trial.state for trial in trials] == trials.states
     assert [trial.value for trial in trials] == [1.5, None, -2.0, None, 3.0]
     assert [trial.params for trial in trials] == trials.params
-    assert trials[-1] == (4, {"rate": 0.5, "kind": "b"}, 3.0, "finished", None, None)
+    assert trials[-1] == (4, {"rate": 0.5, "kind": "b"}, 3.0, "finished", None, None, 1)
     assert trials[np.int64(4)] == trials[4] == trials[-1]
-    kinds = [int, dict, float, str, type(None), type(None)]
+    kinds = [int, dict, float, str, type(None), type(None), int]
     assert [type(part) for part in trials[0]] == kinds
     assert [trial.number for trial in reversed(trials)] == [4, 3, 2, 1, 0]
     assert trials[2] in trials

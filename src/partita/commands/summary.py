@@ -71,7 +71,8 @@ def summary(study: Study, context: dict[str, Any] | None = None) -> dict[str, An
 
 def _known_noise(study: Study) -> dict[str, Any] | None:
     """The number of values with known noise, and their smallest and largest standard deviation."""
-    stds = study.trials.finished.stds
+    finished = study.trials.finished
+    stds = finished.stds[finished.counts == 1]  # of means it is how values differ
     known = stds[~np.isnan(stds)]
     if not len(known):
         return None

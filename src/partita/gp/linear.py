@@ -214,11 +214,11 @@ class LinearPlan:
         self._features, self._cov, self._variance, self._alpha = features, cov, variance, alpha
         self.std = np.sqrt(np.maximum(variance, 0.0))
 
-    def add(self, j: int) -> None:
-        """Lower the standard deviations by one more evaluation of arm j."""
+    def add(self, j: int, times: int = 1) -> None:
+        """Lower the standard deviations by `times` more evaluations of arm j."""
         feature = self._features[j]
         column = self._cov @ feature
-        total = max(float(feature @ column), 0.0) + self._alpha
+        total = max(float(feature @ column), 0.0) + self._alpha / times
         self._cov -= np.outer(column, column / total)
         across = self._features @ column
         self._variance -= across * (across / total)

@@ -136,8 +136,8 @@ class Plan(Protocol):
 
     std: FloatArray
 
-    def add(self, j: int) -> None:
-        """Lower the standard deviation by one more evaluation of candidate j."""
+    def add(self, j: int, times: int = 1) -> None:
+        """Lower the standard deviation by `times` more evaluations of candidate j."""
         ...
 
 
@@ -353,6 +353,6 @@ class _DensePlan:
     def __init__(self, cov: FloatArray, std: FloatArray, alpha: float) -> None:
         self._cov, self.std, self._alpha = cov, std, alpha
 
-    def add(self, j: int) -> None:
-        if _loops.shrink(self._cov, self.std, j, self._alpha) == _loops.LOST:
+    def add(self, j: int, times: int = 1) -> None:
+        if _loops.shrink(self._cov, self.std, j, self._alpha / times) == _loops.LOST:
             raise lost("pending evaluation")

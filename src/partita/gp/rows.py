@@ -377,11 +377,12 @@ class _RowPlan:
         self._variance = posterior.variance.copy()
         self.std = posterior.std.copy()
 
-    def add(self, j: int) -> None:
+    def add(self, j: int, times: int = 1) -> None:
         column = self._posterior.covariance(j)
         for row in self._rows:
             column -= row[j] * row
-        column /= math.sqrt(max(float(self._variance[j]), 0.0) + self._posterior.alpha)
+        noise = self._posterior.alpha / times
+        column /= math.sqrt(max(float(self._variance[j]), 0.0) + noise)
         self._rows.append(column)
         self._variance -= column * column
         np.sqrt(np.maximum(self._variance, 0.0), out=self.std)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from partita._types import FloatArray
+from partita._types import FloatArray, IntArray
 from partita.errors import InvalidInput, PartitaError
 from partita.space import Space
 from partita.space.columns import encode_rows
@@ -25,28 +25,32 @@ _LISTS = (list, tuple)
 class Batch(NamedTuple):
     """Observations to add: points (n, D) of the unit cube, values (n,), noise (n,) or None.
 
-    Noise is a standard deviation, NaN where it is not known.
+    Noise is a standard deviation, NaN where it is not known. `counts` (n,) say of how many values
+    each is the mean; None if each is a single one.
     """
 
     units: FloatArray
     values: FloatArray
     stds: FloatArray | None
+    counts: IntArray | None = None
 
-    def parts(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray | None]]:
+    def parts(self) -> Iterator[Batch]:
         """The rows without known noise, then those with it, as policies are told them."""
-        if self.stds is None:
+        if self.stds is None or self.counts is not None:
             yield self
             return
         unknown = np.isnan(self.stds)
         for rows in (unknown, ~unknown):
             if rows.any():
                 stds = None if rows is unknown else self.stds[rows]
-                yield self.units[rows], self.values[rows], stds
+                yield Batch(self.units[rows], self.values[rows], stds)
 
-    def rows(self) -> Iterator[tuple[FloatArray, float, float | None]]:
+    def rows(self) -> Iterator[tuple[FloatArray, float, float | None, int]]:
         """The observations one by one."""
-        stds = [None] * len(self.values) if self.stds is None else _known(self.stds)
-        yield from zip(self.units, self.values.tolist(), stds, strict=True)
+        n = len(self.values)
+        stds = [None] * n if self.stds is None else _known(self.stds)
+        counts = [1] * n if self.counts is None else self.counts.tolist()
+        yield from zip(self.units, self.values.tolist(), stds, counts, strict=True)
 
 
 def _known(stds: FloatArray) -> list[float | None]:
@@ -78,7 +82,8 @@ def read_batch(
     std: Any,
     space: Space,
     point_of: Callable[[Any, str], FloatArray],
-    observation: Callable[[Any, Any, str], Observation],
+    observation: Callable[[Any, Any, str, Any], Observation],
+    count: Any = None,
 ) -> Batch:
     """Observations that a user gives, checked.
 
@@ -89,21 +94,27 @@ def read_batch(
     space
     point_of, observation
         The point of parameters, and a value with its noise: those of `Optimizer`.
+    count
+        Of how many values each is the mean: None, one number, or n.
     """
     rows = _rows(params, space)
     n = len(rows)
     given = _column("value", values, n)
     noises = None if std is None else _column("std", std, n) if np.ndim(std) else [std] * n
+    times = _column("count", count, n) if np.ndim(count) else [count] * n
     units, told, stds = np.empty((n, space.dim)), np.empty(n), np.full(n, np.nan)
     encoded = encode_rows(rows, space)
+    counts = np.ones(n, dtype=np.int64)
     for i, row in enumerate(rows):
         with _Row(i):
             units[i] = point_of(row, "add") if encoded is None else encoded[i]
             noise = None if noises is None else noises[i]
             missing = isinstance(noise, float) and np.isnan(noise)
-            seen = observation(given[i], None if missing else noise, "add")
+            seen = observation(given[i], None if missing else noise, "add", times[i])
             told[i], stds[i] = seen.value, np.nan if seen.std is None else seen.std
-    return Batch(units, told, None if noises is None else stds)
+            counts[i] = seen.count
+    many = counts if (counts > 1).any() else None
+    return Batch(units, told, None if noises is None else stds, many)
 
 
 class _Row:

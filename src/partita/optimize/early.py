@@ -161,7 +161,7 @@ class Rule:
         # One that is worse than all before is judged as the worst of them: the line ends there.
         worst = relation.lowest if self._sign > 0 else relation.highest
         seen = self._sign * max(self._sign * reading, self._sign * worst)
-        value, std, _ = relation.foretold(seen)
+        value, std, *_ = relation.foretold(seen)
         assert std is not None
         reach = float(stdtrit(relation.n - 2, SURE)) * math.hypot(std, self._noise)
         return self._sign * value + reach < self._sign * self._best
@@ -176,7 +176,7 @@ class Rule:
             return None
         fence = FENCE * (relation.highest - relation.lowest)
         within = min(max(reading, relation.lowest - fence), relation.highest + fence)
-        value, std, _ = relation.foretold(within)
+        value, std, *_ = relation.foretold(within)
         assert std is not None
         beyond = relation.slope * relation.beyond(within)
         return Observation(value, math.hypot(std, beyond, self._noise))

@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from partita._types import FloatArray, Prediction, Recommendation
+from partita._types import FloatArray, IntArray, Prediction, Recommendation
 from partita.errors import InvalidInput, NotPending
 from partita.model.outcomes import Outcomes
 from partita.policies import optional
 from partita.policies.base import Policy
+from partita.policies.repeats import as_counted
 
+from .aggregates import Aggregate
 from .bulk import Batch
 from .contexts import Contexts
 from .early import FEWEST, Curves, Rule
+from .plans import MOST_ROWS, budget, replicates
 from .trials import FAILED, FINISHED, PRUNED, Ledger
 from .values import Observation
 
@@ -93,14 +96,27 @@ class Game:
         value: float,
         std: float | None = None,
         measured: Sequence[float] | None = None,
+        count: int = 1,
         reports: Mapping[int, float] | None = None,
     ) -> None:
         """Report the value of a trial. It may have been cancelled: policies accept any point.
 
-        `measured` are the values of the constrained quantities.
+        `measured` are the values of the constrained quantities. A row of a plan ends when all of
+        its values have come.
         """
-        self._learn(self.ledger.unit(number), value, std, measured)
-        self.ledger.settle(number, FINISHED, value, std, measured)
+        ledger, left = self.ledger, self.ledger.left(number)
+        if left is not None:
+            optional.repeat(self.policy, ledger.unit(number), 1 - count)
+        self._learn(ledger.unit(number), value, std, measured, count)
+        if left is not None:
+            told = Aggregate(value, std, count)
+            if number in ledger.parts:
+                told = ledger.parts[number].merged(told)
+            if count < left:
+                ledger.parts[number] = told
+                return
+            value, std, count = told
+        ledger.settle(number, FINISHED, value, std, measured, count)
         self.curves.add(number, reports or {})
 
     def prune(
@@ -136,14 +152,60 @@ class Game:
         step = max(reports)
         return rule.estimate(step, reports[step])
 
+    def plan(self, most: int) -> int:
+        """Begin a row of a plan, of at most `most` values, where the policy chooses."""
+        number = self.ask()
+        unit = self.ledger.unit(number)
+        awaited = sum(
+            self.ledger.left(row) or 0
+            for row in self.ledger.planned
+            if self.ledger.mark(row) == unit.tobytes()
+        )
+        self.repeat(number, min(most, replicates(self.policy, unit, awaited)))
+        return number
+
+    def rows(self, n: int) -> Iterator[Callable[[], int]]:
+        """For each row of a plan of at most n values: how many are left for it, to be called."""
+        whole = budget(n, self.ledger.evaluations, self.ledger.awaited)
+        first, rows = len(self.ledger), 0
+
+        def left() -> int:
+            begun = range(first, len(self.ledger))
+            return whole - sum(self.ledger.planned.get(number, 0) for number in begun)
+
+        while rows < MOST_ROWS and left() > 0:
+            yield left
+            rows += 1
+
+    def repeat(self, number: int, count: int) -> None:
+        """Make a pending trial a row of a plan, with this many values."""
+        optional.repeat(self.policy, self.ledger.unit(number), count - 1)
+        self.ledger.planned[number] = count
+
+    def _end_row(self, number: int) -> bool:
+        """End a row of a plan with what has been told of it; False if there is nothing."""
+        left, part = self.ledger.left(number), self.ledger.parts.get(number)
+        if left is not None:
+            optional.repeat(self.policy, self.ledger.unit(number), 1 - left)
+        if part is None:
+            return False
+        with suppress(NotPending):
+            self.policy.cancel(self.ledger.unit(number))
+        self.ledger.settle(number, FINISHED, part.mean, part.std, None, part.count)
+        return True
+
     def cancel(self, number: int, state: int = FAILED) -> None:
         """Give up a pending trial, which is in `state` from then on."""
+        if self._end_row(number):
+            return
         with suppress(NotPending):  # a value added at the same point settled it for the policy
             self.policy.cancel(self._seen(self.ledger.unit(number)))
         self.ledger.settle(number, state)
 
     def fail(self, number: int) -> None:
         """Cancel a pending trial whose evaluation failed, which says something of its place."""
+        if self._end_row(number):
+            return
         with suppress(NotPending):  # as above
             optional.fail(self.policy, self._seen(self.ledger.unit(number)))
         self.ledger.settle(number, FAILED)
@@ -155,10 +217,11 @@ class Game:
         value: float,
         std: float | None = None,
         measured: Sequence[float] | None = None,
+        count: int = 1,
     ) -> int:
         """Record a value known from elsewhere as a new trial."""
-        self._learn(unit, value, std, measured)
-        return self.ledger.append(unit, FINISHED, value, std, measured)
+        self._learn(unit, value, std, measured, count)
+        return self.ledger.append(unit, FINISHED, value, std, measured, count)
 
     def add_many(self, batch: Batch) -> range:
         """Take in many values known from elsewhere, and return the numbers of their trials."""
@@ -170,6 +233,17 @@ class Game:
     def takes_std(self) -> bool:
         """Whether the policy uses the noise of single values."""
         return bool(getattr(self.policy, "takes_std", False))
+
+    def check_takes_count(self, seen: Aggregate, verb: str) -> None:
+        """Refuse a mean of several values if the policy cannot use it."""
+        name = type(self.policy).__name__
+        if not getattr(self.policy, "takes_count", False):
+            raise InvalidInput(
+                f"{verb}(..., count={seen.count}): {name} needs each value by itself. Tell them "
+                "one by one, or use a policy that takes means, such as PiGPUCB or CalibratedUCB"
+            )
+        if isinstance(self.policy, Policy):
+            self.policy._check_repeated(as_counted(seen.count, seen.std, 1))
 
     def check_takes_std(self, std: float, verb: str) -> None:
         """Refuse the noise of a value if the policy cannot use it; `verb` is for the error."""
@@ -185,9 +259,13 @@ class Game:
         value: float,
         std: float | None,
         measured: Sequence[float] | None = None,
+        count: int = 1,
     ) -> None:
         """Report a value to the policy; a user's own policy may lack the argument std."""
         unit = self._seen(unit)
+        if count > 1:
+            self.policy.tell(unit, self._sign * value, std=std, count=count)
+            return
         if measured:
             optional.measure(self.policy, unit, measured)
         if std is None:
@@ -206,27 +284,38 @@ class Game:
         game = copy.copy(self)
         game.policy = policy
         game.ledger.recount()
-        for units, values, stds, measured in game.ledger.told():
+        for units, values, stds, measured, counts in game.ledger.told():
             for unit, row in zip(units, measured.tolist(), strict=True):
                 if row and not math.isnan(row[0]):  # of a pruned trial none is known
                     optional.measure(policy, self._seen(unit), row)
-            game._learn_many(units, values, stds)
+            game._learn_many(units, values, stds, counts)
         for number in sorted(game.ledger.failures):
             optional.expect(policy, self._seen(game.ledger.unit(number)))
             with suppress(NotPending):
                 optional.fail(policy, self._seen(game.ledger.unit(number)))
         for unit in game.ledger.pending():
             optional.expect(policy, self._seen(unit))
+        for number in game.ledger.planned:
+            more = (game.ledger.left(number) or 1) - 1
+            optional.repeat(policy, game.ledger.unit(number), more)
         return game
 
-    def _learn_many(self, units: FloatArray, values: FloatArray, stds: FloatArray | None) -> None:
-        """Report values (n,) at points (n, D) to the policy, all with known noise or none."""
+    def _learn_many(
+        self,
+        units: FloatArray,
+        values: FloatArray,
+        stds: FloatArray | None,
+        counts: IntArray | None = None,
+    ) -> None:
+        """Report values (n,) at points (n, D) to the policy, all with known noise or none.
+
+        With `counts` (n,) they are means, and noise is NaN where it is not known.
+        """
         if isinstance(self.policy, Policy):
-            self.policy.tell(self._seen(units), self._sign * values, std=stds)
+            self.policy.tell(self._seen(units), self._sign * values, std=stds, count=counts)
             return
-        noises = [None] * len(values) if stds is None else stds.tolist()
-        for unit, value, std in zip(units, values.tolist(), noises, strict=True):
-            self._learn(unit.copy(), value, std)
+        for unit, value, std, count in Batch(units, values, stds, counts).rows():
+            self._learn(unit.copy(), value, std, None, count)
 
     def certificate(self, fixed: Mapping[int, float] | None = None) -> float:
         """How much better than the recommended point any other can be; infinite if unknown."""

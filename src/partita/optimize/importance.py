@@ -138,7 +138,8 @@ def _data(told: Trials) -> Data:
     which = which.ravel()
     means = np.bincount(which, weights=told.values) / counts
     within = np.bincount(which, weights=(told.values - means[which]) ** 2)
-    variances = np.bincount(which, weights=np.where(known, told.stds, 0.0) ** 2)
+    noise = np.where(known, told.stds, 0.0) ** 2 / told.counts  # of a mean, if it is one
+    variances = np.bincount(which, weights=noise)
     points = np.ascontiguousarray(rows[:, :-1])
     noise = np.where(rows[:, -1] > 0, variances, np.nan)
     data = Data(

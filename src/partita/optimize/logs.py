@@ -20,17 +20,18 @@ def log_begun(number: int, params: Any, how: str = "asked for") -> None:
         _log.debug("trial %d %s: %s", number, how, printable(params_text(params)))
 
 
-def log_told(number: int, value: float, std: float | None) -> None:
+def log_told(number: int, value: float, std: float | None, count: int = 1) -> None:
     """Log the value of a trial."""
     if _log.isEnabledFor(logging.DEBUG):
         noise = "" if std is None else f" ± {number_text(std)}"
-        _log.debug("trial %d told: %s%s", number, number_text(value), noise)
+        times = "" if count == 1 else f", the mean of {count}"
+        _log.debug("trial %d told: %s%s%s", number, number_text(value), noise, times)
 
 
-def log_added(number: int, params: Any, value: float, std: float | None) -> None:
+def log_added(number: int, params: Any, value: float, std: float | None, count: int = 1) -> None:
     """Log a value known from elsewhere."""
     log_begun(number, params, "added")
-    log_told(number, value, std)
+    log_told(number, value, std, count)
 
 
 def log_pruned(number: int, reports: int) -> None:

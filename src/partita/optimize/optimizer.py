@@ -10,6 +10,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from partita._checks import (
+    NotGiven,
     as_floats,
     check_choice,
     check_count,
@@ -29,6 +30,7 @@ from partita.policies import optional
 from partita.policies.base import Policy
 from partita.space import Space, as_space
 
+from .aggregates import as_aggregate, as_count, given_aggregate
 from .bulk import is_many, read_batch
 from .constraints import Constraints, Known
 from .contexts import Given, read_contexts
@@ -36,6 +38,7 @@ from .early import Progress, Rule
 from .game import Game
 from .logs import log_added, log_begun, log_cancelled, log_pruned, log_told
 from .making import check_lengthscales, domain_of, make_policy
+from .plans import check_part, check_plans
 from .trial import Suggestion, Trial, by_place
 from .trials import FAILED, FINISHED, PENDING, PRUNED, Trials
 from .values import Observation, as_std, as_value
@@ -226,21 +229,60 @@ class Optimizer:
         log_begun(trial.number, trial.params, "expected")
         return trial
 
-    def tell(self, trial: Trial | int, value: Any, std: float | None = None) -> None:
+    def plan(self, n: int) -> list[Trial]:
+        """Trials to evaluate until the next answer, each `trial.count` times, at most n in all.
+
+        They are few, each repeated as often as is worth before the answers are looked at; while
+        little is known a plan is short. Each is told by `tell(trial, mean, std, count=...)` or
+        `tell(trial, values=[...])`, in parts if it suits, and pending until all of its values have
+        come. What is pending is accounted for, so several plans may be out.
+        """
+        rows: list[Trial] = []
+        with self._turn:
+            n = as_count(n, "plan")
+            check_plans(self.policy, self.constraints.names, self.contexts.names)
+            try:
+                for most in self.game.rows(n):
+                    number = self._play("plan", most())
+                    rows.append(self._trial(number))
+            except Exception:  # all or none
+                for trial in rows:
+                    self._play("cancel", trial.number)
+                raise
+        for trial in rows:
+            log_begun(trial.number, trial.params, f"planned {trial.count} times")
+        return rows
+
+    def tell(
+        self,
+        trial: Trial | int,
+        value: Any = NotGiven.NOT_GIVEN,
+        std: float | None = None,
+        *,
+        count: int | None = None,
+        values: Any = None,
+    ) -> None:
         """Report the value of a trial. `trial` is the trial itself, or its number.
 
         `std` is the standard deviation of this value's noise, if it is known; 0 means exact. With
         constraints the value is a dict, such as `{"loss": 0.3, "cost": 9.1}`. Nothing changes if
         the call raises an error. The trial's reports are kept.
 
+        With a `count` above 1, the value is the mean of `count` values at these parameters, and
+        `std` their sample deviation (ddof = 1): evidence of the noise, where 0 only means that they
+        agreed. `values` are several values, of which mean, deviation and count are taken. Either
+        does what single values would, at the cost of one.
+
         Tell every value. The bounds hold for values that were not selected by how they turned out:
         evaluating a point until it looks good, and telling only that value, makes them wrong.
         """
         with self._turn:
             number = self.number_of(trial, "tell")
-            seen = self.observation(value, std, "tell")
+            given = given_aggregate(value, std, count, values, "tell")
+            seen = self.observation(given[0], given[1], "tell", given[2])
+            self.check_part(number, seen, "tell")
             self._play("tell", number, *seen, reports_of(trial))
-        log_told(number, seen.value, seen.std)
+        log_told(number, seen.value, seen.std, seen.count)
 
     def prune(self, trial: Trial | int) -> bool:
         """End a trial early because it can hardly become the best: see `Trial.should_prune`.
@@ -251,6 +293,7 @@ class Optimizer:
         """
         with self._turn:
             number, reports = self.number_of(trial, "prune"), reports_of(trial)
+            self.check_no_row(number, "prune")
             expected = self.expected(reports)
             self._play("prune", number, expected, reports)
         log_pruned(number, len(reports))
@@ -282,6 +325,8 @@ class Optimizer:
         value: Any,
         std: Any = None,
         context: Mapping[str, Any] | None = None,
+        *,
+        count: Any = None,
     ) -> Any:
         """Report a value known from elsewhere, and return the number of its new trial.
 
@@ -301,6 +346,9 @@ class Optimizer:
             known.
         context
             The context of the value. For many, it can be given in `params` instead.
+        count
+            As for `tell`: of how many values the value is the mean; for many, one number for all or
+            n numbers.
 
         Notes
         -----
@@ -322,14 +370,14 @@ class Optimizer:
         with self._turn:
             if is_many(params, value, self.space):
                 self.constraints.refuse_many()
-                return self._add_many(params, value, std)
-            seen = self.observation(value, std, "add")
+                return self._add_many(params, value, std, count)
+            seen = self.observation(value, std, "add", count)
             number: int = self._play("add", self.point_of(params, "add"), *seen)
-        log_added(number, params, seen.value, seen.std)
+        log_added(number, params, seen.value, seen.std, seen.count)
         return number
 
-    def _add_many(self, params: Any, values: Any, stds: Any) -> list[int]:
-        batch = read_batch(params, values, stds, self.space, self.point_of, self.observation)
+    def _add_many(self, params: Any, values: Any, stds: Any, count: Any) -> list[int]:
+        batch = read_batch(params, values, stds, self.space, self.point_of, self.observation, count)
         try:
             return list(self._play("add_many", batch))
         except Exception:
@@ -397,7 +445,8 @@ class Optimizer:
         origin = self.space.mark, unit.tobytes()
         whole = self.contexts.as_given(self.space.decode(unit), given)
         params, context = self.contexts.split(whole)
-        return Trial(number, params, unit, origin, Progress(self._rule()), context)
+        count = self.game.ledger.planned.get(number, 1)
+        return Trial(number, params, unit, origin, Progress(self._rule()), context, count)
 
     @in_turn
     def expected(self, reports: Mapping[int, float]) -> Observation | None:
@@ -436,8 +485,20 @@ class Optimizer:
             )
         return unit
 
-    def observation(self, value: Any, std: Any, verb: str) -> Observation:
+    def observation(self, value: Any, std: Any, verb: str, count: Any = None) -> Observation:
         """What is told, checked; with constraints, by name. `verb` is for the error."""
+        if count is not None and as_count(count, verb) > 1:
+            if self.constraints.names:
+                raise InvalidInput(
+                    f"{verb}(..., count={count!r}): with constraints each value is told by itself, "
+                    "as a dict"
+                )
+            mean = as_aggregate(value, std, count, verb)
+            self.game.check_takes_count(mean, verb)
+            seen = Observation(mean.mean, mean.std, None, mean.count)
+            if self.outcomes is not None:
+                self.outcomes.check(seen.value, None, self._noise, verb)
+            return seen
         if self.constraints.names:
             seen = self.constraints.observation(value, std)
             seen = seen._replace(std=self.std_of(seen.std, verb))
@@ -446,6 +507,20 @@ class Optimizer:
         if self.outcomes is not None:
             self.outcomes.check(seen.value, seen.std, self._noise, verb)
         return seen
+
+    def check_part(self, number: int, seen: Observation, verb: str) -> None:
+        """Refuse more values of a plan's row than are left of it."""
+        ledger = self.game.ledger
+        planned = ledger.planned.get(number, 0)
+        check_part(ledger.left(number), planned, seen.count, seen.std, verb)
+
+    def check_no_row(self, number: int, verb: str) -> None:
+        """Refuse to end a row of a plan early, which only cancel does."""
+        if number in self.game.ledger.planned:
+            raise InvalidInput(
+                f"{verb}({number}): trial {number} is a row of a plan. Use cancel, which keeps "
+                "what has been told of it"
+            )
 
     def std_of(self, std: Any, verb: str) -> float | None:
         """The noise of a value, checked; `verb` is for the error message."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 import numpy as np
 
 from partita._text import bounded, duration, number, value_text
-from partita._types import FloatArray
+from partita._types import FloatArray, IntArray
 
 from .spans import Spans, Stopwatch
 from .trials import Record, Trials
@@ -102,6 +102,11 @@ class History(Sequence[Record]):
     def stds(self) -> FloatArray:
         """The standard deviation of each value's noise; NaN where it is not known, (n,)."""
         return self.trials.stds
+
+    @property
+    def counts(self) -> IntArray:
+        """The number of values of which each value is the mean, (n,)."""
+        return self.trials.counts
 
     def __len__(self) -> int:
         return len(self.trials)

@@ -27,10 +27,11 @@ _LEAST, _GREATEST = -(2**63), 2**63 - 1
 
 
 def columns_of(trials: Trials, more: Mapping[str, list[Any]] | None = None) -> Columns:
-    """The columns number, state, value, std, those in `more`, and one for each parameter.
+    """The columns number, state, value, std, count, `more`, and one for each parameter.
 
     Values of constrained quantities come last, with `value_` before a name that is there already.
-    There is no std, the standard deviation of a value's noise, if it is not known of any value. A
+    There is no std, the standard deviation of a value's noise, if it is not known of any value, and
+    no count, the number of values of which a value is the mean, if that is 1 everywhere. A
     parameter that a trial does not have is None there. One that is called like another column has
     `param_` before its name; those of an array are x0, x1, …
     """
@@ -39,6 +40,7 @@ def columns_of(trials: Trials, more: Mapping[str, list[Any]] | None = None) -> C
         "state": trials.states,
         "value": known(trials.values),
         "std": known(trials.stds),
+        **({"count": trials.counts.tolist()} if (trials.counts > 1).any() else {}),
         **(more or {}),
     }
     params = trials.params

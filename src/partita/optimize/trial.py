@@ -26,6 +26,8 @@ class Trial:
         The point of the unit cube that they stand for, (D,).
     context
         The context that it is for, a dict; None if the optimizer has no contexts.
+    count
+        How many times to evaluate it: 1, or what a plan says.
 
     Examples
     --------
@@ -55,6 +57,8 @@ class Trial:
     _progress: Progress = field(default_factory=Progress, repr=False)
     #: The context that it is for, a dict; None if there are no contexts.
     context: dict[str, Any] | None = field(default=None, repr=False)
+    #: How many times to evaluate it.
+    count: int = field(default=1, repr=False)
 
     @property
     def x(self) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, overload
 
 import numpy as np
@@ -13,8 +13,11 @@ import numpy.typing as npt
 
 from partita._state import LARGEST, Saved, State, wholes
 from partita._types import FloatArray, IntArray
+from partita.policies.repeats import MOST_VALUES
 from partita.space import Space
 
+from .aggregates import Aggregate
+from .plans import plans_state, restored_plans
 from .tables import as_arrow, as_dataframe, columns_of
 
 if TYPE_CHECKING:
@@ -29,23 +32,28 @@ FAILED: Final = 2
 PRUNED: Final = 3
 STATES = ("pending", "finished", "failed", "pruned")
 #: Arrays of a ledger, in the order in which a table has them.
-_COLUMNS = ("_units", "_values", "_states", "_stds", "_measured")
+_COLUMNS = ("_units", "_values", "_states", "_stds", "_measured", "_counts")
 
 
 class Told(NamedTuple):
-    """Values and their noise (n,) at points (n, D), with those of constrained quantities (n, C)."""
+    """Values and their noise (n,) at points (n, D), with those of constrained quantities (n, C).
+
+    `counts` (n,) say of how many values each is the mean; None if each is a single one.
+    """
 
     units: FloatArray
     values: FloatArray
     stds: FloatArray | None
     measured: FloatArray
+    counts: IntArray | None = None
 
 
 class Ledger:
     """Points (n, D) of the unit cube, values, their noise and states of trials, from number 0.
 
     A pruned trial has the value that it was expected to have, and the noise of that, or neither.
-    Beside each value that was told stand those of C constrained quantities.
+    Beside each value that was told stand those of C constrained quantities, and the number of
+    values of which it is the mean.
     """
 
     def __init__(self, dim: int, quantities: Sequence[str] = ()) -> None:
@@ -57,6 +65,10 @@ class Ledger:
         self._values = np.full(16, np.nan)
         self._stds = np.full(16, np.nan)
         self._states = np.zeros(16, dtype=np.int8)
+        self._counts = np.ones(16, dtype=np.int64)
+        #: How many values rows of plans are for, and what has been told of those; all are pending.
+        self.planned: dict[int, int] = {}
+        self.parts: dict[int, Aggregate] = {}
         self._n = 0
         #: How many trials are in each state.
         self.counts = [0] * len(STATES)
@@ -71,6 +83,7 @@ class Ledger:
         value: float = math.nan,
         std: float | None = None,
         measured: Sequence[float] | None = None,
+        count: int = 1,
     ) -> int:
         """Add a trial at a point (D,), pending unless `state` is given, and return its number."""
         number = self._n
@@ -81,17 +94,25 @@ class Ledger:
             self._states = np.concatenate([self._states, np.zeros_like(self._states)])
             more = np.full_like(self._measured, np.nan)
             self._measured = np.concatenate([self._measured, more])
+            self._counts = np.concatenate([self._counts, np.ones_like(self._counts)])
         self._units[number] = unit
         if state != PENDING:  # values of pending trials stay NaN
             self._values[number] = value
             self._stds[number] = math.nan if std is None else std
             self._measured[number] = math.nan if measured is None else measured
+            self._counts[number] = count
         self._states[number] = state
         self.counts[state] += 1
         self._n = number + 1  # last, so that an interrupt before it leaves no partial trial
         return number
 
-    def extend(self, units: FloatArray, values: FloatArray, stds: FloatArray | None) -> range:
+    def extend(
+        self,
+        units: FloatArray,
+        values: FloatArray,
+        stds: FloatArray | None,
+        counts: IntArray | None = None,
+    ) -> range:
         """Take in trials (n, D) that have values (n,), and return their numbers."""
         first, n = self._n, len(values)
         more = max(first + n - len(self._states), 0)
@@ -103,10 +124,12 @@ class Ledger:
             self._states = np.concatenate([self._states, np.zeros(more, np.int8)])
             none = np.full((more, len(self.quantities)), np.nan)
             self._measured = np.concatenate([self._measured, none])
+            self._counts = np.concatenate([self._counts, np.ones(more, np.int64)])
         rows = slice(first, first + n)
         self._units[rows], self._values[rows] = units, values
         if stds is not None:
             self._stds[rows] = stds
+        self._counts[rows] = 1 if counts is None else counts
         self._states[rows] = FINISHED
         self.counts[FINISHED] += n
         self._n = first + n  # last: should anything interrupt this, there are no such trials
@@ -119,16 +142,27 @@ class Ledger:
         value: float = math.nan,
         std: float | None = None,
         measured: Sequence[float] | None = None,
+        count: int = 1,
     ) -> None:
         """Set the final state of a trial, its value, and the standard deviation of its noise."""
         before = self._states[number]
         self._values[number] = value
         self._stds[number] = math.nan if std is None else std
         self._measured[number] = math.nan if measured is None else measured
+        self._counts[number] = count
         self.failures.discard(number)
         self._states[number] = state  # after the value, in case an interrupt comes between them
         self.counts[before] -= 1
         self.counts[state] += 1
+        self.planned.pop(number, None)
+        self.parts.pop(number, None)
+
+    def left(self, number: int) -> int | None:
+        """How many values a row of a plan still awaits; None for any other trial."""
+        if number not in self.planned:
+            return None
+        part = self.parts.get(number)
+        return self.planned[number] - (0 if part is None else part.count)
 
     def recount(self) -> None:
         """Count the trials in each state again, after a change that was interrupted."""
@@ -138,10 +172,14 @@ class Ledger:
         for column in (self._values, self._stds, self._measured):
             column[unsettled] = math.nan
             column[self._n :] = math.nan
+        for rows in (self.planned, self.parts):
+            for number in [n for n in rows if n >= self._n or states[n] != PENDING]:
+                del rows[number]
 
     def told(self) -> Iterator[Told]:
-        """What policies are told: first where the noise is unknown, then the rest."""
-        told = ~np.isnan(self._values[: self._n])
+        """What policies are told: first where the noise is unknown, then the rest, then means."""
+        many = self._counts[: self._n] > 1
+        told = ~np.isnan(self._values[: self._n]) & ~many
         noisy = np.isnan(self._stds[: self._n])
         for rows, given in ((told & noisy, False), (told & ~noisy, True)):
             if rows.any():
@@ -149,6 +187,18 @@ class Ledger:
                 stds = self._stds[places] if given else None
                 measured = self._measured[places]
                 yield Told(self._units[places], self._values[places], stds, measured)
+        places = np.flatnonzero(many)
+        if len(places):
+            yield Told(*(column[places] for column in self._told_columns))
+        if self.parts:
+            places, parts = np.array(list(self.parts)), list(self.parts.values())
+            means, stds, counts = (np.array(c, dtype=float) for c in zip(*parts, strict=True))
+            none = self._measured[places]
+            yield Told(self._units[places], means, stds, none, counts.astype(np.int64))
+
+    @property
+    def _told_columns(self) -> tuple[Any, ...]:
+        return self._units, self._values, self._stds, self._measured, self._counts
 
     def pending(self) -> FloatArray:
         """Points (n, D) of the pending trials."""
@@ -176,17 +226,22 @@ class Ledger:
     def table(self, space: Space) -> Trials:
         """A read-only copy of the record."""
         n = self._n
-        units, values, states, stds, measured = (
+        units, values, states, stds, measured, counts = (
             getattr(self, name)[:n].copy() for name in _COLUMNS
         )
         values[states == PRUNED] = stds[states == PRUNED] = np.nan  # expected, not told
         names = self.quantities
-        return Trials(space, np.arange(n), units, values, states, stds, measured, names)
+        for number, planned in self.planned.items():
+            counts[number] = planned
+        return Trials(space, np.arange(n), units, values, states, stds, measured, names, counts)
 
     def as_data(self) -> State:
         """The record as plain data."""
         columns = {name[1:]: getattr(self, name)[: self._n].copy() for name in _COLUMNS}
-        return {**columns, "failures": wholes(sorted(self.failures))}
+        if (columns["counts"] == 1).all():
+            del columns["counts"]
+        plans = plans_state(self.planned, self.parts) if self.planned else {}
+        return {**columns, "failures": wholes(sorted(self.failures)), **plans}
 
     def restore(self, saved: Saved) -> None:
         """Restore the record that `as_data` returned."""
@@ -212,6 +267,12 @@ class Ledger:
         self.failures = set(saved.numbers("failures", n))
         failed = np.flatnonzero(states == FAILED).tolist()
         saved.require(self.failures <= set(failed), "failed trials")
+        self._counts = np.ones(n, dtype=np.int64)
+        if saved.has("counts"):
+            self._counts = saved.wholes("counts", (n,), 1, MOST_VALUES)
+            finished = self._counts[states != FINISHED] == 1
+            saved.require(finished.all(), "counts of finished trials")
+        self.planned, self.parts = restored_plans(saved, np.flatnonzero(states == PENDING).tolist())
         self._states, self._n = states, n
         self.counts = np.bincount(states, minlength=len(STATES)).tolist()
 
@@ -225,6 +286,18 @@ class Ledger:
     def known(self) -> int:
         """How many values the policy has been told, those expected of pruned trials included."""
         return int((~np.isnan(self._values[: self._n])).sum())
+
+    @property
+    def evaluations(self) -> int:
+        """How many values the policy has been told, those behind a mean one by one."""
+        counts = self._counts[: self._n][~np.isnan(self._values[: self._n])]
+        return int(counts.sum()) + sum(part.count for part in self.parts.values())
+
+    @property
+    def awaited(self) -> int:
+        """How many values are pending, those of rows of plans one by one."""
+        rows = sum(self.left(number) or 0 for number in self.planned)
+        return self.counts[PENDING] - len(self.planned) + rows
 
     def numbers(self, state: int) -> list[int]:
         """The numbers of the trials in a state."""
@@ -258,6 +331,9 @@ class Record(NamedTuple):
         The standard deviation of the value's noise; None if it is not known.
     values
         Values of the constrained quantities by name; None if there are none.
+    count
+        The number of values of which `value` is the mean, with `std` their sample deviation if it
+        is above 1. Of a pending row of a plan, how many are planned.
     """
 
     number: int
@@ -266,6 +342,7 @@ class Record(NamedTuple):
     state: str
     std: float | None = None
     values: dict[str, float] | None = None
+    count: int = 1  # type: ignore[assignment]
 
     def __eq__(self, other: object) -> bool:
         """Whether another record, or a tuple, holds the same; arrays are compared as a whole."""
@@ -308,11 +385,14 @@ class Trials(Sequence[Record]):
     codes
         States as numbers: 0 pending, 1 finished, 2 failed, 3 pruned. (n,)
     stds
-        Standard deviations of the values' noise; NaN where it is not known. (n,)
+        Standard deviations of the values' noise, or the sample deviation of the values behind a
+        mean; NaN where it is not known. (n,)
     measured
         Values of the C constrained quantities; NaN for trials without a value. (n, C)
     quantities
         Their names.
+    counts
+        The number of values of which each value is the mean. (n,)
     """
 
     space: Space
@@ -323,6 +403,11 @@ class Trials(Sequence[Record]):
     stds: FloatArray
     measured: FloatArray
     quantities: tuple[str, ...] = ()
+    counts: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    def __post_init__(self) -> None:
+        if len(self.counts) != len(self.numbers):
+            self.__dict__["counts"] = np.ones(len(self.numbers), dtype=np.int64)
 
     @overload
     def __getitem__(self, place: int) -> Record: ...
@@ -341,6 +426,7 @@ class Trials(Sequence[Record]):
             STATES[code],
             None if math.isnan(std) else std,
             values if values and code == FINISHED else None,
+            int(self.counts[place]),
         )
 
     def __len__(self) -> int:
@@ -382,7 +468,8 @@ class Trials(Sequence[Record]):
     def to_dataframe(self) -> DataFrame:
         """A pandas data frame: a row a trial, with number, state, value, std and each parameter.
 
-        There is no std if none is known. A parameter that a trial does not have is empty there.
+        There is no std if none is known, and no count if all are single values. A parameter that a
+        trial does not have is empty there.
         Needs pandas: `pip install 'partita[tables]'`.
         """
         return as_dataframe(columns_of(self))
@@ -416,6 +503,7 @@ class Trials(Sequence[Record]):
             self.stds[which],
             self.measured[which],
             self.quantities,
+            self.counts[which],
         )
 
     def _repr_html_(self) -> str:

@@ -21,12 +21,14 @@ _PAIR = ", or a tuple (value, std) where the noise of the value is known"
 class Observation(NamedTuple):
     """A value, and the standard deviation of its noise: 0 if it is exact, None if not known.
 
-    `values` are those of the constrained quantities, in their order; None without constraints.
+    `values` are those of the constrained quantities, in their order; None without constraints. With
+    a `count` above 1, the value is the mean of as many, and `std` their sample deviation.
     """
 
     value: float
     std: float | None = None
     values: tuple[float, ...] | None = None
+    count: int = 1  # type: ignore[assignment]
 
 
 class WrongKind(InvalidInput):
@@ -36,7 +38,7 @@ class WrongKind(InvalidInput):
 def as_observation(result: Any) -> Observation:
     """The observation that a function returned: a number, or a tuple (value, std)."""
     if isinstance(result, Observation):
-        return Observation(as_value(result.value), as_std(result.std), result.values)
+        return result._replace(value=as_value(result.value), std=as_std(result.std))
     if isinstance(result, tuple) and len(result) == 2:
         value, std = result
         return Observation(as_value(value), as_std(std))

@@ -259,6 +259,14 @@ class Engine:
             changed += [cell for cell, _ in self.partition.cells_at(site)]
         self._update(changed, gone, before)
 
+    def repeat(self, site: int, more: int, t: int) -> None:
+        """Count `more` further pending evaluations of a site, or fewer; one stays at least."""
+        self._t = t
+        if self._unplanned == site:
+            self._plan(site)
+        self._planned[site] += more
+        self._update([cell for cell, _ in self.partition.cells_at(site)], [])
+
     def release(self, site: int, t: int) -> None:
         """Give up one pending evaluation of a site."""
         self._t = t

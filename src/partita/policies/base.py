@@ -34,7 +34,7 @@ LARGEST_VALUE = 1e150
 #: Methods and properties of policies that threads call one at a time.
 IN_TURN = frozenset(
     (
-        *("ask", "expect", "tell", "cancel", "fail", "measure", "constrain", "limits_at"),
+        *("ask", "expect", "repeat", "tell", "cancel", "fail", "measure", "constrain", "limits_at"),
         *("recommend", "certificate", "predict", "cover", "settings"),
     )
 )
@@ -137,6 +137,25 @@ class Policy(ABC):
         if self.plans_from_pending:
             self._add_pending(point.tobytes(), site)
         return self.plans_from_pending
+
+    @in_turn
+    def repeat(self, x: npt.ArrayLike, more: int) -> None:
+        """Count `more` evaluations of a pending point as pending, or fewer if it is negative.
+
+        At least one stays pending. Only policies with `takes_count` do so; a point that is not
+        pending stays as it is.
+        """
+        entry = self._pending_points.get(_as_point(x).tobytes())
+        if entry is None or not self.takes_count:
+            return
+        more = max(int(more), 1 - entry[1])
+        entry[1] += more
+        self._pending += more
+        if more:
+            self._repeated(entry[0], more)
+
+    def _repeated(self, site: int, more: int) -> None:  # noqa: B027
+        """Note that a site is pending `more` times than before."""
 
     @in_turn
     def tell(

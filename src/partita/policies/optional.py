@@ -33,6 +33,16 @@ def expect(policy: Any, x: FloatArray) -> None:
         hear(x)
 
 
+def repeat(policy: Any, x: FloatArray, more: int) -> None:
+    """Count `more` evaluations of a pending point (d,) as pending, fewer if negative.
+
+    A point that is not pending for the policy, and a policy that does not plan, stay as they are.
+    """
+    hear = getattr(policy, "repeat", None)
+    if hear is not None and more:
+        hear(x, more)
+
+
 def ask_fixed(policy: Any, fixed: Mapping[int, float]) -> FloatArray:
     """The next point (d,) with coordinates fixed; an error if the policy cannot do that."""
     x: FloatArray = _fixing(policy).ask(fixed=fixed)

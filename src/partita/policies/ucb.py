@@ -174,6 +174,9 @@ class UCBPolicy(Policy):
         ratio = constant / np.maximum(stds, constant * math.sqrt(variance))
         return np.asarray(np.maximum(ratio**2, LEAST_WEIGHT))
 
+    def _repeated(self, site: int, more: int) -> None:
+        self._engine.repeat(site, more, self._step())
+
     def _released(self, site: int) -> None:
         self._engine.release(site, self._step())
 

@@ -40,13 +40,14 @@ ENDINGS = (Kind.TELL, Kind.ADD, Kind.PRUNE, Kind.CANCEL, Kind.EXPIRE)
 #: What the data of an event may have: the coordinates that were fixed, as by a context, what the
 #: trial reported, the value that was expected of it and the noise of that, the number of adds from
 #: this one on that were made together, values of constrained quantities by name, whether the
-#: evaluation failed, and the key by which a client can repeat its request: see `Study.keyed`.
+#: evaluation failed, and the key by which a client can repeat its request: see `Study.keyed`. The
+#: count of an ask is that of a plan's row; of a value, how many it is the mean of.
 FIELDS = {
-    Kind.ASK: ("fixed", "key"),
+    Kind.ASK: ("fixed", "count", "key"),
     Kind.EXPECT: ("key",),
-    Kind.TELL: ("reports", "values", "key"),
+    Kind.TELL: ("reports", "values", "count", "key"),
     Kind.PRUNE: ("reports", "expected"),
-    Kind.ADD: ("batch", "values", "key"),
+    Kind.ADD: ("batch", "values", "count", "key"),
     Kind.CANCEL: ("failed", "key"),
 }
 

@@ -24,10 +24,12 @@ from partita._state import State as Data
 from partita._types import FloatArray
 from partita.errors import InvalidInput, NumericalError, StudyError
 from partita.optimize import early
+from partita.optimize.aggregates import as_count
 from partita.optimize.bulk import Batch
 from partita.optimize.contexts import Given
 from partita.optimize.game import Game
 from partita.optimize.optimizer import SAME_POINT, Optimizer
+from partita.optimize.plans import check_plans
 from partita.optimize.trial import Trial
 from partita.optimize.trials import FAILED, PENDING
 from partita.optimize.values import Observation, as_std, as_value
@@ -109,6 +111,12 @@ class State:
         fixed = None if given is None else given.coordinates
         return self._begun(Kind.ASK, self.game.ask(fixed), time, owner=owner, given=given)
 
+    def plan(self, most: int, time: float, owner: int | None) -> Begun:
+        """Begin a row of a plan, of at most `most` values."""
+        number = self.game.plan(most)
+        count = self.game.ledger.planned[number]
+        return self._begun(Kind.ASK, number, time, owner=owner, count=count)
+
     def expect(self, unit: FloatArray, time: float, owner: int | None) -> Begun:
         """Begin a trial at a point (D,) that the user chose."""
         return self._begun(Kind.EXPECT, self.game.expect(unit), time, owner=owner)
@@ -120,11 +128,13 @@ class State:
     def add_many(self, batch: Batch, time: float) -> list[Event]:
         """Take in many values known from elsewhere, together."""
         events, left = [], len(batch.values)
-        for number, (unit, *seen) in zip(self.game.add_many(batch), batch.rows(), strict=True):
+        for number, (unit, value, std, count) in zip(
+            self.game.add_many(batch), batch.rows(), strict=True
+        ):
             params = params_json(self.optimizer.space.decode(unit))
             self.seq += 1
-            data, point = as_data({"batch": left}), _as_bytes(unit)
-            value, std = seen
+            data = as_data({"batch": left, "count": count if count > 1 else None})
+            point = _as_bytes(unit)
             events.append(
                 Event(self.seq, Kind.ADD, number, time, value, params, point, std=std, data=data)
             )
@@ -170,10 +180,14 @@ class State:
         seen: Observation | None,
         reports: Mapping[int, float],
         fixed: list[int] | None = None,
+        count: int | None = None,
     ) -> str | None:
         """What an event holds of an observation besides value and noise."""
         values = None if seen is None else self.optimizer.constraints.named(seen.values)
-        return as_data({"reports": early.as_json(reports), "values": values, "fixed": fixed})
+        if seen is not None and seen.count > 1:
+            count = seen.count
+        fields = {"reports": early.as_json(reports), "values": values}
+        return as_data({**fields, "fixed": fixed, "count": count})
 
     def expire(self, number: int, time: float) -> Event:
         """Cancel a trial that has been pending for too long."""
@@ -192,13 +206,14 @@ class State:
         seen: Observation | None = None,
         owner: int | None = None,
         given: Given | None = None,
+        count: int | None = None,
     ) -> Begun:
         trial, point = self.optimizer.trial(number, given), _as_bytes(self.game.ledger.unit(number))
         params = params_json({**trial.params, **trial.context} if trial.context else trial.params)
         value, std = (None, None) if seen is None else seen[:2]
         # The values of the coordinates are those of the point.
         fixed = None if given is None else sorted(given.coordinates)
-        data = self._data(seen, {}, fixed)
+        data = self._data(seen, {}, fixed, count)
         event = Event(self.seq + 1, kind, number, time, value, params, point, owner, std, data)
         return Begun(trial, self._done(event))
 
@@ -210,11 +225,11 @@ class State:
             self.asked[number] = event.time
             if event.owner is not None:
                 self.owners[number] = event.owner
-        elif kind != Kind.ADD:
+        elif kind != Kind.ADD and self.game.ledger.state(number) != PENDING:
             self.asked.pop(number, None)
             self.owners.pop(number, None)
             self.expired.discard(number)
-            if kind == Kind.EXPIRE:
+            if kind == Kind.EXPIRE and self.game.ledger.state(number) == FAILED:
                 self.expired.add(number)
         self.seq = event.seq
         if event.value is not None:
@@ -255,9 +270,12 @@ class State:
             self._replay_beginning(kind, number, self._point(event), event)
         elif kind == Kind.TELL:
             self.optimizer.number_of(number, kind, also=self.expired)
-            self.game.tell(number, *self._seen(event), early.from_json(data.get("reports")))
+            seen = self._seen(event)
+            self.optimizer.check_part(number, seen, kind)
+            self.game.tell(number, *seen, early.from_json(data.get("reports")))
         elif kind == Kind.PRUNE:
             self.optimizer.number_of(number, kind, also=self.expired)
+            self.optimizer.check_no_row(number, kind)
             reports = early.from_json(data.get("reports"))
             self.game.prune(number, self._expected(event, data.get("expected")), reports)
         else:
@@ -285,7 +303,9 @@ class State:
             units, seen = zip(*self._batch, strict=True)
             values = np.array([each.value for each in seen])
             stds = np.array([each.std for each in seen], dtype=float)
-            self.game.add_many(Batch(np.array(units), values, stds))
+            counts = np.array([each.count for each in seen])
+            many = counts if (counts > 1).any() else None
+            self.game.add_many(Batch(np.array(units), values, stds, many))
             self._look()
         self._batch, self._left = [], 0
 
@@ -315,6 +335,10 @@ class State:
                     number,
                 )
             self.differing += 1
+        count = data_of(event, FIELDS[kind]).get("count") if kind == Kind.ASK else None
+        if count is not None:
+            check_plans(game.policy, self.optimizer.constraints.names, None)
+            game.repeat(number, as_count(count, "plan"))
 
     def _fixed(self, event: Event, unit: FloatArray) -> dict[int, float] | None:
         """The coordinates of a point (D,) that an ask had been given."""
@@ -341,6 +365,9 @@ class State:
     def _seen(self, event: Event) -> Observation:
         """The value and the noise of an event; the given policy must be able to use the noise."""
         seen = Observation(as_value(event.value), as_std(event.std), self._values(event))
+        count = data_of(event, FIELDS[Kind(event.kind)]).get("count")
+        if count is not None:
+            return self.optimizer.observation(seen.value, seen.std, event.kind, count)
         if seen.std is not None and not self.game.takes_std:
             raise StudyError(
                 f"the value of trial {event.trial} was reported with std={seen.std!r}, but "
@@ -405,8 +432,8 @@ class State:
         saved.expect("policy_class", type(policy).__qualname__)
         policy.restore(data["policy"])
         if isinstance(policy, Policy):
-            saved.require(policy.told == ledger.known, "a value of each finished trial")
-            saved.require(policy.pending <= len(pending), "a trial for each pending point")
+            saved.require(policy.told == ledger.evaluations, "a value of each finished trial")
+            saved.require(policy.pending <= ledger.awaited, "a trial for each pending point")
         numbers = saved.numbers("asked", trials)
         saved.require(sorted(numbers) == pending, "a time for each pending trial")
         times = saved.floats("times", (len(numbers),)).tolist()

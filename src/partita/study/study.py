@@ -16,11 +16,13 @@ from partita.errors import InvalidInput
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
+from partita.optimize.aggregates import as_count, given_aggregate
 from partita.optimize.bulk import is_many, read_batch
 from partita.optimize.constraints import Constraints, Known
 from partita.optimize.contexts import Contexts, Given
 from partita.optimize.logs import log_added, log_begun, log_cancelled, log_pruned, log_told
 from partita.optimize.optimizer import Optimizer, reports_of
+from partita.optimize.plans import check_plans
 from partita.optimize.result import Checkpoint
 from partita.optimize.trial import Suggestion, Trial
 from partita.optimize.trials import Trials
@@ -217,24 +219,59 @@ class Study:
         log_begun(trial.number, trial.params, "expected")
         return trial
 
-    def tell(self, trial: Trial | int, value: Any, std: float | None = None) -> None:
+    def plan(self, n: int) -> list[Trial]:
+        """Trials to evaluate until the next answer, each `trial.count` times: see `Optimizer.plan`.
+
+        Each row, and each part of it that is told, is stored.
+        """
+        n = as_count(n, "plan")
+
+        def planned(change: Change) -> list[Trial]:
+            state = change.state
+            optimizer, rows = state.optimizer, []
+            check_plans(optimizer.policy, optimizer.constraints.names, optimizer.contexts.names)
+            change.begin()
+            for most in state.game.rows(n):
+                begun = state.plan(most(), time.time(), self._owner.evaluates)
+                change.log(begun.event)
+                rows.append(begun.trial)
+            return rows
+
+        rows = self._changed(planned)
+        for trial in rows:
+            log_begun(trial.number, trial.params, f"planned {trial.count} times")
+        return rows
+
+    def tell(
+        self,
+        trial: Trial | int,
+        value: Any = NotGiven.NOT_GIVEN,
+        std: float | None = None,
+        *,
+        count: int | None = None,
+        values: Any = None,
+    ) -> None:
         """Report the value of a trial, pending or expired: the trial itself, or its number.
 
         `std` is the standard deviation of this value's noise, if it is known; 0 means exact. With
         constraints the value is a dict, such as `{"loss": 0.3, "cost": 9.1}`. Tell every value:
         bounds are wrong for values that were selected by how they turned out.
+
+        `count` and `values` are for several values at once: see `Optimizer.tell`.
         """
 
         def told(change: Change) -> tuple[int, Observation]:
             state = change.state
             number = state.optimizer.number_of(trial, "tell", also=state.expired)
-            seen = state.optimizer.observation(value, std, "tell")
+            given = given_aggregate(value, std, count, values, "tell")
+            seen = state.optimizer.observation(given[0], given[1], "tell", given[2])
+            state.optimizer.check_part(number, seen, "tell")
             change.begin()
             change.log(state.tell(number, seen, time.time(), reports_of(trial)))
             return number, seen
 
         number, seen = self._changed(told)
-        log_told(number, seen.value, seen.std)
+        log_told(number, seen.value, seen.std, seen.count)
 
     def prune(self, trial: Trial | int) -> bool:
         """End a trial early, whose evaluation can hardly become the best: see `Optimizer`."""
@@ -242,6 +279,7 @@ class Study:
         def pruned(change: Change) -> bool:
             state = change.state
             number = state.optimizer.number_of(trial, "prune", also=state.expired)
+            state.optimizer.check_no_row(number, "prune")
             change.begin()
             event = state.prune(number, time.time(), reports_of(trial))
             change.log(event)
@@ -275,6 +313,8 @@ class Study:
         value: Any,
         std: Any = None,
         context: Mapping[str, Any] | None = None,
+        *,
+        count: Any = None,
     ) -> Any:
         """Report a value known from elsewhere, or many in one transaction: see `Optimizer.add`.
 
@@ -289,14 +329,13 @@ class Study:
                 given = optimizer.contexts.joined(params, context, "add")
             if is_many(given, value, optimizer.space):
                 optimizer.constraints.refuse_many()
-                batch = read_batch(
-                    given, value, std, optimizer.space, optimizer.point_of, optimizer.observation
-                )
+                readers = optimizer.space, optimizer.point_of, optimizer.observation
+                batch = read_batch(given, value, std, *readers, count)
                 change.begin()
                 events = change.state.add_many(batch, time.time())
                 change.log_all(events)
                 return [event.trial for event in events], None
-            seen = optimizer.observation(value, std, "add")
+            seen = optimizer.observation(value, std, "add", count)
             unit = optimizer.point_of(given, "add")
             change.begin()
             begun = change.state.add(unit, seen, time.time())
@@ -305,7 +344,7 @@ class Study:
 
         numbers, seen = self._changed(added)
         if seen is not None:
-            log_added(numbers, params, seen.value, seen.std)
+            log_added(numbers, params, seen.value, seen.std, seen.count)
         return numbers
 
     def _changed(self, work: Callable[[Change], T]) -> T:
