@@ -46,9 +46,8 @@ def latency(options):
         for name, times in (("ask", asks), ("tell", tells)):
             ms = 1000 * np.array(times)
             p50, p99 = np.quantile(ms, [0.5, 0.99])
-            print(
-                f"{name} after {options.told:,}: p50 {p50:.2f} ms, p99 {p99:.1f}, worst {ms.max():.0f}"
-            )
+            figures = f"p50 {p50:.2f} ms, p99 {p99:.1f}, worst {ms.max():.0f}"
+            print(f"{name} after {options.told:,}: {figures}")
 
 
 def pairs(options):
