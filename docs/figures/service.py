@@ -7,13 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
-import partita as pt
 from support.browser import MISSING, Browser
 from support.service import Server
 
+import partita as pt
+
+ROOT = Path(__file__).parents[2]
 SPACE = {"lr": (1e-4, 1e-1, "log"), "depth": (1, 12, "int"), "dropout": (0.0, 0.5)}
 READY = (
     "return document.querySelectorAll('.slices .u-over').length >= arguments[0] "

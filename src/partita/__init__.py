@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from . import errors, experiments, problems, testing, theory
     from ._types import Prediction, Recommendation
     from .errors import PartitaError, TheoryWarning, TrialPruned
-    from .front import maximize, minimize, scipy_method  # type: ignore[no-redef]  # a module, too
+    from .front import maximize, minimize, scipy_method
     from .model.domains import Arms, Box, Grid
     from .model.kernels import Matern
     from .model.mixed import Mixed

@@ -1,5 +1,6 @@
 """The page in a real browser: a study is made, values arrive, and nothing a study says is HTML."""
 
+# ruff: noqa: E501
 import json
 import threading
 
@@ -8,9 +9,10 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
-import partita as pt
 from support.browser import CHROMIUM, DRIVER, MISSING, Browser
 from support.service import Server
+
+import partita as pt
 
 pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason=MISSING)
 

@@ -1,5 +1,6 @@
 """Every example runs, with a small budget, prints what it promises and finds something better."""
 
+import json
 import os
 import re
 import shutil
@@ -8,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.service import Server
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 #: Another language's numbers, spelled as it likes.
@@ -39,9 +41,33 @@ def found(text, pattern):
 
 def test_each_is_short():
     files = [path for path in EXAMPLES.iterdir() if path.is_file()]
-    assert len(files) == 10  # two of them need clusters: see tests/heavy
+    assert len(files) == 13  # two of them need clusters: see tests/heavy
     for path in files:
         assert len(path.read_text(encoding="utf-8").splitlines()) < 60, path
+
+
+@pytest.fixture
+def address(tmp_path):
+    pytest.importorskip("uvicorn")
+    with Server(tmp_path) as server:
+        yield server.url
+
+
+def test_service_in_a_shell(address):
+    if shutil.which("curl") is None:
+        pytest.skip("needs curl")
+    answer = json.loads(run("service.sh", address, "25"))
+    assert answer["told"] == 25
+    assert answer["mean"] < 10
+
+
+def test_service_in_javascript(address):
+    if shutil.which("node") is None:
+        pytest.skip("needs Node")
+    command = ["node", EXAMPLES / "service.js", address, "30"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    assert done.stderr == ""
+    assert found(done.stdout, rf": {NUMBER} ms") < 30
 
 
 def test_price():

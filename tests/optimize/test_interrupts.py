@@ -71,7 +71,7 @@ def interrupt_often(optimizer, cases, seed):
         else:
             came += cut_short(draw, moments, optimizer.cancel, trial) is INTERRUPTED
         assert len(optimizer.trials) <= before + 1
-        policies.add(id(optimizer.policy))
+        policies.add(optimizer.policy)  # kept, as the id of one that is gone is used again
         check(optimizer, told)
         if case % 5 == 4:
             check_goes_on(optimizer)
@@ -87,7 +87,7 @@ def test_an_interrupt_at_any_moment_leaves_an_optimizer_that_goes_on(policy, cas
         optimizer.std_of = lambda std, verb: None
     came, policies = interrupt_often(optimizer, cases, seed=2)
     assert came > cases / 3
-    assert policies > 2
+    assert policies > 3
 
 
 def cut_in_the_middle(optimizer, trial):
