@@ -41,7 +41,7 @@ def climbs(
         norm = np.sqrt((slope**2).sum(axis=1, keepdims=True))
         at = np.clip(at + length * slope / np.maximum(norm, 1e-300), low, high)
         passed.append(at * scales)
-    return np.clip(np.concatenate(passed), lower, upper)
+    return np.asarray(np.clip(np.concatenate(passed), lower, upper))
 
 
 def _slopes(posterior: Conditioned, weights: FloatArray, at: FloatArray) -> FloatArray:
