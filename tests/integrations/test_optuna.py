@@ -344,8 +344,8 @@ def test_a_choice_that_fails_is_left_to_chance() -> None:
 
     study.optimize(fails, n_trials=30, catch=(RuntimeError,))
     failed = [trial for trial in study.trials if trial.state == TrialState.FAIL]
-    # What is unknown is worth a try, and may have failed by chance: it is tried again at times.
-    assert 1 <= len(failed) <= 8
+    # What is unknown is worth a try: without its memory the policy would ask for it for ever.
+    assert 1 <= len(failed) <= 4
     assert all(PROPOSAL in trial.system_attrs for trial in study.trials)
 
 

@@ -1,12 +1,14 @@
 """Where evaluations failed, and what to evaluate instead of failing there again and again.
 
-The calibrated policy learns where evaluations fail. Others learn nothing from a failure, so they
-would ask for the same point forever. Two rules prevent that. First, a point that failed or was
+The calibrated policy learns where evaluations fail, but tries what is unknown again, in a small
+space the same point. Others learn nothing from a failure, so they would ask for the same point
+forever. Two rules prevent that. First, a point that failed or was
 skipped stays pending for a while, as if its value were still to come, so that the policy looks
 elsewhere. Second, a proposal that is closer to c failures than to any success is accepted with
 probability 1/(1 + c)² only. Otherwise a point between it and the nearest success is considered
 instead, by the same rule. So a random failure is retried soon, a region where everything fails
-almost never, and an optimum at its edge is still found.
+almost never, and an optimum at its edge is still found. Of the calibrated policy's proposals this
+holds for the very points that failed, and nothing stays pending: the rest it learns.
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ GIVE_UP_EVERY = 4
 REMEMBERED = 2048
 #: Keeps the draws independent of others under the same seed.
 STREAM = 23
+#: The squared distance within which points of the unit cube are the same.
+SAME = 1e-18
 #: The number of replacement points tried before the nearest success is evaluated again.
 TRIES = 20
 
@@ -57,6 +61,7 @@ class Failures:
         if not optional.learns_failures(self._player.policy):
             self.failed(params, trial)
             return
+        self.failed(params, None)
         with suppress(Settled):  # ended by another process or thread
             self._player.fail(self._player.expect(params) if trial is None else trial)
 
@@ -123,7 +128,9 @@ class Failures:
         good, bad = self._good.rows, self._bad.rows
         away = ((good - point) ** 2).sum(axis=1)
         nearest = int(np.argmin(away))
-        closer = int((((bad - point) ** 2).sum(axis=1) < away[nearest]).sum())
+        learned = optional.learns_failures(self._player.policy)
+        within = min(SAME, away[nearest]) if learned else away[nearest]
+        closer = int((((bad - point) ** 2).sum(axis=1) < within).sum())
         return _Near(good[nearest], self._random.random() * (1 + closer) ** 2 >= 1.0)
 
     def release(self, keep: int = 0) -> None:
