@@ -55,6 +55,20 @@ def test_trials_of_every_kind(server):
     assert study.trials.stds[0] == 0.1
 
 
+def test_answers_for_several_contexts(server, tmp_path):
+    space, context = {"price": (0, 1)}, {"hour": (0, 24)}
+    local = pt.Study.open(tmp_path / "hours.db", space, context=context, seed=1)
+    remote = pt.connect(f"{server.url}/hours", space=space, context=context, seed=1)
+    for study in (local, remote):
+        for hour in (2.0, 9.0, 13.0, 21.0) * 5:
+            trial = study.ask(context={"hour": hour})
+            study.tell(trial, (trial.params["price"] - hour / 24) ** 2)
+    hours = [{"hour": 3.0}, {"hour": 20.0}]
+    several = remote.recommend(context=hours)
+    assert [one.params for one in several] == [one.params for one in local.recommend(context=hours)]
+    assert several[0].params == remote.recommend(context=hours[0]).params
+
+
 def test_errors_are_those_of_python(server):
     study = pt.connect(f"{server.url}/errors", space=SPACE)
     trial = study.ask()

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -258,10 +258,23 @@ class RemoteStudy:
 
     # -- answers -------------------------------------------------------------------------------
 
+    @overload
     def recommend(
         self, context: Mapping[str, Any] | None = None, fixed: Mapping[Any, Any] | None = None
-    ) -> Suggestion:
-        """The best parameters by what is known: see `Optimizer.recommend`."""
+    ) -> Suggestion: ...
+
+    @overload
+    def recommend(
+        self, context: Sequence[Mapping[str, Any]], fixed: Mapping[Any, Any] | None = None
+    ) -> list[Suggestion]: ...
+
+    def recommend(self, context: Any = None, fixed: Mapping[Any, Any] | None = None) -> Any:
+        """The best parameters by what is known: see `Optimizer.recommend`.
+
+        For a list of contexts, a request each.
+        """
+        if isinstance(context, list | tuple):
+            return [self.recommend(one, fixed) for one in context]
         shown = self._recommended(context, fixed)
         params = shown["params"]
         if not self.space.named:
