@@ -172,6 +172,7 @@ def _medians(told: list[float], times: int) -> set[float]:
 
 
 def test_slow_players_play_less() -> None:
+    pytest.importorskip("nevergrad")
     options = bbob_noisy._options(["run"])
     tasks = bbob_noisy.plan(["uniform", "nevergrad-tbpsa", "optuna-tpe"], options)
     by_player = {p: [t for t in tasks if t.player == p] for p in {t.player for t in tasks}}

@@ -213,8 +213,9 @@ def test_a_trial_that_runs_elsewhere_is_pending_until_it_ends() -> None:
     other.tell(running, state=TrialState.FAIL)
     one.sampler.recommend(one)
     assert pending(one.sampler) == 0
-    # It failed, so that the policy looks elsewhere for a while.
-    assert one.sampler._model.optimizer.n_pending == 1
+    # It failed, which the policy learns.
+    assert one.sampler._model.optimizer.n_pending == 0
+    assert one.sampler._model.optimizer.n_failed == 1
 
 
 def test_failures_of_another_worker_are_kept_away_from(reads: list[int]) -> None:

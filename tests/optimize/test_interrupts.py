@@ -79,7 +79,7 @@ def interrupt_often(optimizer, cases, seed):
     return came, len(policies)
 
 
-@pytest.mark.parametrize(("policy", "cases"), [("uniform", 300), ("pi-gp-ucb", 120), (None, 20)])
+@pytest.mark.parametrize(("policy", "cases"), [("uniform", 300), ("pi-gp-ucb", 120), (None, 60)])
 def test_an_interrupt_at_any_moment_leaves_an_optimizer_that_goes_on(policy, cases):
     known = KNOWN if policy == "pi-gp-ucb" else {}
     optimizer = pt.Optimizer(PLANE, policy=policy, **known)

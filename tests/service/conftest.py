@@ -1,6 +1,7 @@
 """What the tests of the service share: a folder of studies, and a client of the application."""
 
 import pytest
+from support.service import SPACE
 
 pytest.importorskip("starlette")
 pytest.importorskip("httpx")
@@ -8,8 +9,6 @@ pytest.importorskip("httpx")
 from partita.service.app import create_app
 from partita.service.guards import Guard
 from partita.service.shelf import Shelf
-
-SPACE = {"parameters": [["x", [0.0, 1.0]], ["n", [1, 9, "int"]], ["kind", {"choices": ["a", "b"]}]]}
 
 
 @pytest.fixture
@@ -46,14 +45,3 @@ def tune(client):
     answer = client.post("/studies", json={"name": "tune", "space": SPACE})
     assert answer.status_code == 201, answer.text
     return client
-
-
-def evaluate(client, n, name="tune"):
-    """Ask and tell n times."""
-    for _ in range(n):
-        (trial,) = client.post(f"/studies/{name}/ask", json={}).json()["trials"]
-        value = (trial["params"]["x"] - 0.3) ** 2 + trial["params"]["n"] / 20
-        answer = client.post(
-            f"/studies/{name}/tell", json={"number": trial["number"], "value": value}
-        )
-        assert answer.status_code == 200

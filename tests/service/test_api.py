@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from service.conftest import SPACE, evaluate
+from support.service import SPACE, evaluate
 
 import partita as pt
 from partita.service.openapi import description

@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from service.conftest import SPACE, evaluate
+from support.service import SPACE, evaluate
 
 import partita as pt
 from partita.service.guards import MOST_BYTES, Guard, is_loopback

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from service.conftest import evaluate
+from support.service import evaluate
 
 import partita as pt
 from partita.service import maps, tables, views, wire

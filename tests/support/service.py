@@ -1,4 +1,7 @@
-"""A real `partita serve`, in a process of its own, that can be killed and started again."""
+"""A real `partita serve`, in a process of its own, that can be killed and started again.
+
+And what tests of the service evaluate.
+"""
 
 import os
 import re
@@ -6,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+
+SPACE = {"parameters": [["x", [0.0, 1.0]], ["n", [1, 9, "int"]], ["kind", {"choices": ["a", "b"]}]]}
 
 
 class Server:
@@ -59,3 +64,14 @@ class Server:
     def __exit__(self, *error):
         if self.process.poll() is None:
             self.kill()
+
+
+def evaluate(client, n, name="tune"):
+    """Ask and tell n times."""
+    for _ in range(n):
+        (trial,) = client.post(f"/studies/{name}/ask", json={}).json()["trials"]
+        value = (trial["params"]["x"] - 0.3) ** 2 + trial["params"]["n"] / 20
+        answer = client.post(
+            f"/studies/{name}/tell", json={"number": trial["number"], "value": value}
+        )
+        assert answer.status_code == 200
