@@ -4,6 +4,7 @@ import io
 import math
 import os
 import pickle
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -439,3 +440,16 @@ def test_smoothing_is_a_moving_average():
     assert smoothed.shape == (2, 44)
     np.testing.assert_allclose(smoothed[1], np.convolve(values[1], np.full(7, 1 / 7), "valid"))
     np.testing.assert_allclose(summary.smooth(values, 1), values)
+
+
+def test_a_norm_that_is_a_guess_is_not_warned_of():
+    guess = ProblemSpec("eggholder", norm_bound=0.05, noise=0.01)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(run(PolicySpec("pi-gp-ucb"), guess, 300, 0).choices) == 300
+
+
+def test_a_wrong_norm_of_a_known_function_is():
+    wrong = ProblemSpec("synthetic", dim=1, norm_bound=0.01, noise=0.01)
+    with pytest.warns(pt.TheoryWarning, match="norm"):
+        run(PolicySpec("pi-gp-ucb"), wrong, 300, 0)
