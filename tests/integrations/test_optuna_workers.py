@@ -239,7 +239,7 @@ def test_failures_of_another_worker_are_kept_away_from(reads: list[int]) -> None
     one.sampler.recommend(one)
     # Every failure is known, and once.
     failed = [trial for trial in one.trials if trial.state == TrialState.FAIL]
-    assert len(one.sampler._model._failures._bad.rows) == len(failed)
+    assert one.sampler._model.optimizer.n_failed == len(failed)
     complete = [trial for trial in one.trials if trial.state == TrialState.COMPLETE]
     assert told(one.sampler) == sorted(trial.value for trial in complete)
     assert pending(one.sampler) == 0

@@ -1,6 +1,6 @@
 """Where evaluations failed, and what to evaluate instead of failing there again and again.
 
-The calibrated policy learns where evaluations fail, but tries what is unknown again, in a small
+The calibrated policy learns where evaluations fail, but tries what is unknown again, in a finite
 space the same point. Others learn nothing from a failure, so they would ask for the same point
 forever. Two rules prevent that. First, a point that failed or was
 skipped stays pending for a while, as if its value were still to come, so that the policy looks
@@ -8,7 +8,8 @@ elsewhere. Second, a proposal that is closer to c failures than to any success i
 probability 1/(1 + c)² only. Otherwise a point between it and the nearest success is considered
 instead, by the same rule. So a random failure is retried soon, a region where everything fails
 almost never, and an optimum at its edge is still found. Of the calibrated policy's proposals this
-holds for the very points that failed, and nothing stays pending: the rest it learns.
+holds in finite spaces, for the very points that failed, and nothing stays pending: the rest it
+learns.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ class Failures:
         if not optional.learns_failures(self._player.policy):
             self.failed(params, trial)
             return
-        self.failed(params, None)
+        if self._space.size is not None:
+            self.failed(params, None)
         with suppress(Settled):  # ended by another process or thread
             self._player.fail(self._player.expect(params) if trial is None else trial)
 
