@@ -67,7 +67,7 @@ def play_optimizer(options, dim, clock):
 
 def play_study(options, dim, clock):
     with tempfile.TemporaryDirectory() as folder:
-        study = pt.Study(
+        study = pt.Study.open(
             Path(folder) / "latency.db",
             [(0.0, 1.0)] * dim,
             direction="maximize",

@@ -34,7 +34,7 @@ from .candidates import Plan, Proposals
 from .drift import Drift
 from .given import as_fixed
 from .limits import Limit, Limits
-from .model import Model
+from .model import FIT_WORK, Model
 from .regions import Regions
 from .report import Report
 from .search import RENEW_EARLY, Search
@@ -50,9 +50,6 @@ REFIT_FACTOR, REFIT_STEP = 1.4, 4
 RESTART = 40
 #: So does the fit after a bulk tell that brought more than this many times the values.
 RESTART_GROWTH = 4
-#: The work that a tell does for a fit, in about microseconds (`gp.fitting.step_cost`). Fits of
-#: fewer than RESTART observations are done at once.
-FIT_WORK = 3000.0
 #: The number of probes up to evaluation t, as a multiple of √t. A probe evaluates the point of the
 #: highest upper bound instead of the highest index. Probes find maxima that the index, only two
 #: standard deviations wide, would miss.

@@ -30,7 +30,9 @@ from .values import Sums
 
 #: Points that a fit looks at, at most.
 FIT_POINTS = 200
-#: The points that those are chosen from, at most.
+#: The work that a tell does for a fit, in about microseconds (`gp.fitting.step_cost`).
+FIT_WORK = 3000.0
+#: The points that those of a fit are chosen from, at most.
 MOST_LOOKED = 4000
 #: Points nearer than this to others, in lengthscales, say little about the amplitude without noise.
 APART = 0.1
