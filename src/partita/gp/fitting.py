@@ -483,9 +483,7 @@ def step_cost(points: int, dim: int) -> float:
     return 100.0 + 1.2e-4 * points**3 + (0.015 + 0.002 * dim) * points**2
 
 
-def loss_of(
-    data: Data, settings: Settings, fixed: Fixed, journal: Journal | None = None
-) -> float:
+def loss_of(data: Data, settings: Settings, fixed: Fixed, journal: Journal | None = None) -> float:
     """The negative log posterior of settings by shaped data, with mean and amplitude at their best.
 
     Where noise was told, the amplitude is that of the settings. With a `journal`, it is one step.

@@ -34,7 +34,7 @@ from .candidates import Plan, Proposals
 from .drift import Drift
 from .given import as_fixed
 from .limits import Limit, Limits
-from .model import FIT_WORK, Model
+from .model import Model, fit_work
 from .regions import Regions
 from .report import Report
 from .search import RENEW_EARLY, Search
@@ -491,7 +491,10 @@ class CalibratedUCB(Policy):
         """
         seen = self._seen
         if self._model.learning and not (at_once and seen >= self._next_fit):
-            return self._model.advance(self._regions.played, FIT_WORK) and self._put_in_force()
+            return (
+                self._model.advance(self._regions.played, fit_work(self._seen))
+                and self._put_in_force()
+            )
         if seen < self._next_fit:
             return False
         self._next_fit = max(seen + REFIT_STEP, int(seen * REFIT_FACTOR))
