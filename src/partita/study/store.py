@@ -66,6 +66,7 @@ class Store:
         #: Whether the file is on a read-only medium.
         self._still = False
         #: The identities of the file and its log, to notice if they are replaced.
+        self._log_file = str(place.log_of(self.file))
         self._place: tuple[int, int] | None = None
         self._log: tuple[int, int] | None = None
         _STORES.add(self)
@@ -143,7 +144,7 @@ class Store:
 
         SQLite deletes the log when it believes that the last process has closed the file.
         """
-        log = _identity(place.log_of(self.file))
+        log = _identity(self._log_file)
         self._log = self._log or log
         if log != self._log:
             raise overwritten(place.log_of(self.path), "this is another log than before")
@@ -479,10 +480,10 @@ def _absolute(path: Path) -> Path:
         ) from error
 
 
-def _identity(path: Path) -> tuple[int, int]:
+def _identity(path: str | Path) -> tuple[int, int]:
     """The identity of the file at a path."""
     try:
-        status = path.stat()
+        status = os.stat(path)
     except OSError:
         return (-1, -1)
     return status.st_dev, status.st_ino

@@ -106,8 +106,8 @@ class Fitting:
         within = saved.floats("within", (n,), 0.0)
         data = uniform_noise(points, counts, saved.floats("means", (n,)), within)
         known = saved.floats("known", (n,), 0.0, nan=True)
-        flags = (saved.flag(name) for name in ("restart", "exact", "shaped"))
-        made = Fitting(data._replace(known=known), *flags)
+        restart, exact, shaped = (saved.flag(name) for name in ("restart", "exact", "shaped"))
+        made = Fitting(data._replace(known=known), restart, exact, shaped)
         made.journal.steps = saved.integer("steps", 0, MOST_STEPS)
         return made
 
