@@ -483,7 +483,7 @@ def _absolute(path: Path) -> Path:
 def _identity(path: str | Path) -> tuple[int, int]:
     """The identity of the file at a path."""
     try:
-        status = os.stat(path)
+        status = os.stat(path)  # noqa: PTH116  # at every change: a `Path` takes longer
     except OSError:
         return (-1, -1)
     return status.st_dev, status.st_ino

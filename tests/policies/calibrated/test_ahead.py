@@ -8,7 +8,7 @@ import pytest
 
 import partita as pt
 from partita._state import Saved
-from partita.gp.fitting import step_cost
+from partita.gp.likelihood import step_cost
 from partita.policies.calibrated import calibrated_ucb, search
 from partita.policies.calibrated.model import LEAST_WORK, MOST_WORK, fit_work
 

@@ -11,8 +11,9 @@ from partita._state import Saved, State
 from partita._types import FloatArray
 from partita.errors import NumericalError
 from partita.gp.data import Data, farthest, uniform_noise
-from partita.gp.fitting import Fit, fit, step_cost
+from partita.gp.fitting import Fit, fit
 from partita.gp.journal import Journal, Paused
+from partita.gp.likelihood import step_cost
 from partita.gp.noise_map import NoiseMap, learn_map
 from partita.gp.settings import Fixed, Settings
 from partita.gp.shapes import IDENTITY

@@ -20,8 +20,9 @@ from partita._types import FloatArray, IntArray
 from partita.errors import NumericalError
 from partita.gp import _loops
 from partita.gp.data import Data, farthest
-from partita.gp.fitting import JITTER, Fit, fit, profile
+from partita.gp.fitting import Fit, fit
 from partita.gp.journal import Paused
+from partita.gp.likelihood import JITTER, profile
 from partita.gp.noise_map import NoiseMap
 from partita.gp.settings import FARTHEST, Fixed, Settings, first_settings
 from partita.gp.shapes import IDENTITY
@@ -32,8 +33,8 @@ from .values import Sums
 
 #: Points that a fit looks at, at most.
 FIT_POINTS = 200
-#: The work that a tell does for a fit, in about microseconds (`gp.fitting.step_cost`): the most, as
-#: long as there are few values and new settings matter most, and the least.
+#: The work that a tell does for a fit, in about microseconds (`gp.likelihood.step_cost`): the most,
+#: as long as there are few values and new settings matter most, and the least.
 MOST_WORK, LEAST_WORK, FEW = 12_000.0, 3000.0, 250
 #: The points that those of a fit are chosen from, at most.
 MOST_LOOKED = 4000
