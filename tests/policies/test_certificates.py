@@ -195,7 +195,8 @@ def test_more_regularisers_are_never_looser_and_hold(domain, monkeypatch):
     assert (got.lower <= f(points)).all()
     assert (f(points) <= got.upper).all()
     monkeypatch.setattr(sets_module, "RATIOS", (1.0,))
-    policy._engine._bounds._sets._found.clear()
+    for cell in policy._engine.partition.leaves.values():
+        policy._engine._bounds._sets.forget(cell)
     one = policy.predict(points)
     assert (one.upper >= got.upper - 1e-9).all()
     assert (one.lower <= got.lower + 1e-9).all()
