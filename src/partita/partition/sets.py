@@ -41,8 +41,8 @@ ROUNDING = 1e-9
 MOST_POINTS = 512
 #: The same of a cell that never splits.
 MOST_SINGLE = 1500
-#: The number of sets that are kept until their cell has new data, and the most points of each: a set
-#: of k points takes 40 k² bytes.
+#: The number of sets that are kept until their cell has new data, and the most points of each: a
+#: set of k points takes 40 k² bytes.
 MOST_KEPT, MOST_KEPT_POINTS = 64, 96
 #: How often the boxes of a cell are halved to find its highest bound, how many there may be at a
 #: time, and the part of what their bounds differ by that is not worth looking at.
