@@ -24,8 +24,9 @@ from .aggregates import Aggregate
 from .bulk import Batch
 from .contexts import Contexts
 from .early import FEWEST, Curves, Rule
+from .ledger import Ledger
 from .plans import MOST_ROWS, budget, replicates
-from .trials import FAILED, FINISHED, PRUNED, Ledger
+from .trials import FAILED, FINISHED, PRUNED
 from .values import Observation
 
 #: Bounds that rest on proofs, which no value that is only expected may enter.
