@@ -28,7 +28,8 @@ from partita.optimize.aggregates import as_count
 from partita.optimize.bulk import Batch
 from partita.optimize.contexts import Given
 from partita.optimize.game import Game
-from partita.optimize.optimizer import SAME_POINT, Optimizer
+from partita.optimize.numbers import SAME_POINT
+from partita.optimize.optimizer import Optimizer
 from partita.optimize.plans import check_plans
 from partita.optimize.trial import Trial
 from partita.optimize.trials import FAILED, PENDING

@@ -21,7 +21,8 @@ from partita.optimize.bulk import is_many, read_batch
 from partita.optimize.constraints import Constraints, Known
 from partita.optimize.contexts import Contexts, Given
 from partita.optimize.logs import log_added, log_begun, log_cancelled, log_pruned, log_told
-from partita.optimize.optimizer import Optimizer, reports_of
+from partita.optimize.numbers import reports_of
+from partita.optimize.optimizer import Optimizer
 from partita.optimize.plans import check_plans
 from partita.optimize.result import Checkpoint
 from partita.optimize.trial import Suggestion, Trial
