@@ -156,6 +156,12 @@ class Answers(ABC):
             return self.game.ledger.counts[FINISHED]
 
     @property
+    def n_values(self) -> int:
+        """The same, with the values behind a mean counted one by one."""
+        with self._turn:
+            return self.game.ledger.reported
+
+    @property
     def n_failed(self) -> int:
         """The number of trials that were cancelled."""
         with self._turn:

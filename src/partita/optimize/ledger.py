@@ -280,6 +280,12 @@ class Ledger:
         return int(counts.sum()) + sum(part.count for part in self.parts.values())
 
     @property
+    def reported(self) -> int:
+        """The same without what was expected of pruned trials."""
+        counts = self._counts[: self._n][self._states[: self._n] == FINISHED]
+        return int(counts.sum()) + sum(part.count for part in self.parts.values())
+
+    @property
     def awaited(self) -> int:
         """How many values are pending, those of rows of plans one by one."""
         rows = sum(self.left(number) or 0 for number in self.planned)

@@ -438,7 +438,7 @@ class Optimizer(Answers):
         origin = self.space.mark, unit.tobytes()
         whole = self.contexts.as_given(self.space.decode(unit), given)
         params, context = self.contexts.split(whole)
-        count = self.game.ledger.planned.get(number, 1)
+        count = self.game.ledger.left(number) or 1
         return Trial(number, params, unit, origin, Progress(self._rule()), context, count)
 
     @in_turn

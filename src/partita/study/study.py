@@ -460,6 +460,11 @@ class Study:
         return self._read(lambda optimizer: optimizer.n_told)
 
     @property
+    def n_values(self) -> int:
+        """The same, with the values behind a mean counted one by one."""
+        return self._read(lambda optimizer: optimizer.n_values)
+
+    @property
     def n_failed(self) -> int:
         """The number of trials that were cancelled, or expired and have no value since."""
         return self._read(lambda optimizer: optimizer.n_failed)
