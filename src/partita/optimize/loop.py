@@ -38,6 +38,8 @@ MOST_FAILURES, FAILURES_PER_VALUE = 100, 10
 KEPT_ERRORS, KEPT_FAILURES = 5, 1000
 #: The factor by which the number of evaluations grows between checkpoints of the history.
 CHECKPOINT_FACTOR = 1.25
+#: The same for functions that replicate, whose evaluations may be far quicker than a certificate.
+REPLICATES_FACTOR = 2.0
 #: With a tolerance, the certificate is checked after every evaluation up to this number n, and
 #: then each time the number of evaluations has grown by a factor of 1 + 1/n.
 CERTIFICATE_EVERY = 40
@@ -427,7 +429,8 @@ class Run:
             Checkpoint(self.n_told, self.seconds, best.mean, best.lower, best.upper, certificate)
         )
         self._meter.know(best, certificate)
-        self._next_checkpoint = max(self.n_told + 1, math.ceil(self.n_told * CHECKPOINT_FACTOR))
+        factor = REPLICATES_FACTOR if self.replicates else CHECKPOINT_FACTOR
+        self._next_checkpoint = max(self.n_told + 1, math.ceil(self.n_told * factor))
 
     def finish(self) -> int:
         """Cancel what is pending, and return how many evaluations were still running."""

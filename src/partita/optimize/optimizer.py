@@ -235,8 +235,8 @@ class Optimizer(Answers):
             n = as_count(n, "plan")
             check_plans(self.policy, self.constraints.names, self.contexts.names)
             try:
-                for most in self.game.rows(n):
-                    number = self._play("plan", most())
+                for room in self.game.rows(n):
+                    number = self._play("plan", room())
                     rows.append(self._trial(number))
             except Exception:  # all or none
                 for trial in rows:

@@ -232,8 +232,8 @@ class Study:
             optimizer, rows = state.optimizer, []
             check_plans(optimizer.policy, optimizer.constraints.names, optimizer.contexts.names)
             change.begin()
-            for most in state.game.rows(n):
-                begun = state.plan(most(), time.time(), self._owner.evaluates)
+            for room in state.game.rows(n):
+                begun = state.plan(room(), time.time(), self._owner.evaluates)
                 change.log(begun.event)
                 rows.append(begun.trial)
             return rows
