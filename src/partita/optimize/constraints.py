@@ -15,7 +15,7 @@ import numpy as np
 
 from partita._types import BoolArray, FloatArray, Interval
 from partita.errors import InvalidInput
-from partita.policies.base import LARGEST_VALUE
+from partita.policies.checks import LARGEST_VALUE
 from partita.space import Space
 
 from .values import Observation, WrongKind, as_observation, as_value, shown

@@ -61,6 +61,10 @@ class Player(Protocol):
         """The number of values reported, by `tell` and `add`."""
 
     @property
+    def n_values(self) -> int:
+        """The same, with the values behind a mean counted one by one."""
+
+    @property
     def n_failed(self) -> int:
         """How many trials have been cancelled."""
 
@@ -82,8 +86,16 @@ class Player(Protocol):
     def expect(self, params: Any) -> Trial:
         """A new trial at parameters that the caller chose."""
 
-    def tell(self, trial: Trial, value: Any, std: float | None = None) -> None:
-        """Report the value of a trial, and the standard deviation of its noise if known."""
+    def plan(self, n: int) -> list[Trial]:
+        """Trials to evaluate several times each, at most n in all."""
+
+    def tell(
+        self, trial: Trial, value: Any, std: float | None = None, *, count: int | None = None
+    ) -> None:
+        """Report the value of a trial, and the standard deviation of its noise if known.
+
+        With a `count` above 1, report the mean of as many, and their sample deviation.
+        """
 
     def add(self, params: Any, value: Any, std: float | None = None) -> int:
         """Report a value known from elsewhere, and get the number of its trial."""

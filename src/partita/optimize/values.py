@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from partita.errors import InvalidInput
-from partita.policies.base import LARGEST_VALUE
+from partita.policies.checks import LARGEST_VALUE
 
 #: Types that are not accepted as numbers, although some of them have a `__float__`.
 _NO_NUMBERS = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)

@@ -139,6 +139,8 @@ def _answer(study: Study, event: watching.Keyed, earlier: Done | None) -> dict[s
     names = study.settings.context or ()
     params = event.params
     trial: dict[str, Any] = {"number": event.trial, "params": params}
+    if event.count is not None and event.count > 1:
+        trial["count"] = event.count
     if names:
         trial["params"] = {name: params[name] for name in params if name not in names}
         trial["context"] = {name: params[name] for name in names}

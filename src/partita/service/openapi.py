@@ -107,7 +107,11 @@ def description(version: str) -> dict[str, Any]:
                 count={"type": "integer", "minimum": 1, "maximum": 1000},
                 context={"type": "object"},
                 fixed={"type": "object"},
-                plan={"description": "Refused by versions whose studies have no plans."},
+                plan={
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "The rows of a plan of at most so many values instead.",
+                },
                 params={**_PARAMS, "description": "Begin a trial at these parameters instead."},
             ),
             _object(("trials",), trials={"type": "array", "items": _TRIAL}),
@@ -118,14 +122,23 @@ def description(version: str) -> dict[str, Any]:
         f"{one}/tell": _post(
             "End a trial with a value. It is on disk when this is answered.",
             _object(
-                ("number", "value"),
+                ("number",),
                 number=_NUMBER,
                 value={
                     "type": ["number", "object"],
                     "description": "An object by name if there are constraints.",
                 },
                 std={"type": "number", "minimum": 0},
-                count={"description": "Refused by versions whose studies have no counts."},
+                count={
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "Of how many values it is the mean; std is their deviation.",
+                },
+                values={
+                    "type": "array",
+                    "items": {"type": "number"},
+                    "description": "Several values, instead of value, std and count.",
+                },
             ),
             number,
             _NAME,
@@ -142,7 +155,7 @@ def description(version: str) -> dict[str, Any]:
         ),
         f"{one}/add": _post(
             "Report values known from elsewhere: one, or lists of several.",
-            _object(("params", "value"), params=_PARAMS, value={}, std={}, context={}),
+            _object(("params", "value"), params=_PARAMS, value={}, std={}, context={}, count={}),
             _object(("numbers",), numbers={"type": "array", "items": _NUMBER}),
             _NAME,
             _KEY,

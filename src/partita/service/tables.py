@@ -49,6 +49,8 @@ def as_row(record: Record, expired: set[int]) -> dict[str, Any]:
     row = {"number": record.number, "params": record.params, "value": record.value, "state": state}
     if record.std is not None:
         row["std"] = record.std
+    if record.count > 1:
+        row["count"] = record.count
     return row if record.values is None else {**row, "values": record.values}
 
 

@@ -137,37 +137,43 @@ def _made(kind: Any, fields: Mapping[str, Any], name: str, given: Any) -> Any:
 #: Fields that each act takes.
 ACTS = {
     "ask": ("count", "context", "fixed", "plan", "params"),
-    "tell": ("number", "value", "std", "count"),
+    "tell": ("number", "value", "std", "count", "values"),
     "cancel": ("number", "failed"),
-    "add": ("params", "value", "std", "context"),
+    "add": ("params", "value", "std", "context", "count"),
 }
 #: Trials that one request may ask for.
 MOST_ASKED = 1000
 
 
 def ask(study: Study, body: Any) -> dict[str, Any]:
-    """New trials, which the policy chooses, or one at `params` that the caller chose."""
+    """New trials, which the policy chooses, or one at `params` that the caller chose.
+
+    With `plan`, the rows of a plan of at most so many values, each with its count.
+    """
     fields = fields_of(body, ACTS["ask"])
     if "params" in fields:
         fields_of(fields, ("params", "context"))
         return {"trials": [_trial(study.expect(fields["params"], fields.get("context")))]}
+    if "plan" in fields:
+        fields_of(fields, ("plan",))
+        return {"trials": [_trial(trial) for trial in study.plan(fields["plan"])]}
     count = fields.get("count", 1)
     if isinstance(count, int) and count > MOST_ASKED:
         raise InvalidInput(f"count={count}: ask for at most {MOST_ASKED:,} trials at once")
-    more = _known(study.ask, "ask", fields, ("plan",))
     fixed = fields.get("fixed")
     if isinstance(fixed, dict) and study.space.names is None:  # by place; JSON has no whole keys
         fixed = {int(name) if name.isdecimal() else name: v for name, v in fixed.items()}
-    trials: Any = study.ask(count, context=fields.get("context"), fixed=fixed, **more)
+    trials: Any = study.ask(count, context=fields.get("context"), fixed=fixed)
     return {"trials": [_trial(trial) for trial in trials]}
 
 
 def tell(study: Study, body: Any) -> dict[str, Any]:
-    """End a trial with a value."""
-    fields = fields_of(body, ACTS["tell"], ("number", "value"))
-    more = _known(study.tell, "tell", fields, ("count",))
-    study.tell(fields["number"], fields["value"], fields.get("std"), **more)
-    return {"number": fields["number"]}
+    """End a trial with a value, or with several: their mean and count, or `values`."""
+    several = isinstance(body, dict) and body.get("values") is not None
+    fields = fields_of(body, ACTS["tell"], ("number",) if several else ("number", "value"))
+    number = fields.pop("number")
+    study.tell(number, **fields)
+    return {"number": number}
 
 
 def cancel(study: Study, body: Any) -> dict[str, Any]:
@@ -183,34 +189,23 @@ def cancel(study: Study, body: Any) -> dict[str, Any]:
 def add(study: Study, body: Any) -> dict[str, Any]:
     """Take in values known from elsewhere."""
     fields = fields_of(body, ACTS["add"], ("params", "value"))
-    added = study.add(
-        fields["params"], fields["value"], fields.get("std"), context=fields.get("context")
-    )
+    added = study.add(**fields)
     return {"numbers": added if isinstance(added, list) else [added]}
 
 
 def counts(study: Study) -> dict[str, int]:
-    """How many trials are in each state."""
+    """How many trials are in each state, and how many values there are behind them."""
     return {
         "told": study.n_told,
+        "values": study.n_values,
         "pending": study.n_pending,
         "failed": study.n_failed,
         "pruned": study.n_pruned,
     }
 
 
-def _known(method: Any, verb: str, fields: Mapping[str, Any], names: Any) -> dict[str, Any]:
-    """Fields that a method takes; refused if this Partita's method does not have one."""
-    given = {name: fields[name] for name in names if name in fields}
-    for name in given:
-        if name not in inspect.signature(method).parameters:
-            raise InvalidInput(
-                f"{verb}: {name} is not supported by the studies of this version of Partita. "
-                "Leave it out"
-            )
-    return given
-
-
 def _trial(trial: Trial) -> dict[str, Any]:
     parts = {"number": trial.number, "params": plain(trial.params)}
+    if trial.count > 1:
+        parts["count"] = trial.count
     return {**parts, "context": plain(trial.context)} if trial.context else parts

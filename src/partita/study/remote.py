@@ -17,6 +17,7 @@ import numpy as np
 from partita._checks import NotGiven, as_number, seed_or_drawn
 from partita._types import FloatArray, Prediction
 from partita.errors import InvalidInput
+from partita.optimize.aggregates import given_aggregate
 from partita.optimize.constraints import Constraints, Known
 from partita.optimize.contexts import Contexts
 from partita.optimize.result import Checkpoint
@@ -125,6 +126,8 @@ class RemotePolicy:
     name: str
     guarantee: str
     delta: float
+    #: The service refuses means where its policy cannot use them.
+    takes_count: bool = True
 
     def certificate(self) -> float:
         """Not here: the study has it."""
@@ -177,10 +180,9 @@ class RemoteStudy:
         *,
         context: Mapping[str, Any] | None = None,
         fixed: Mapping[Any, Any] | None = None,
-        **more: Any,
     ) -> Any:
         """The next trial to evaluate, or a list of `count` trials: see `Optimizer.ask`."""
-        body = {"count": 1 if count is None else count, "context": context, "fixed": fixed, **more}
+        body = {"count": 1 if count is None else count, "context": context, "fixed": fixed}
         trials = [self._trial(row) for row in self._act("ask", body)["trials"]]
         return trials[0] if count is None else trials
 
@@ -189,14 +191,32 @@ class RemoteStudy:
         (row,) = self._act("ask", {"params": _plain(params), "context": context})["trials"]
         return self._trial(row)
 
-    def tell(self, trial: Trial | int, value: Any, std: float | None = None, **more: Any) -> None:
-        """Report the value of a trial, pending or expired: the trial itself, or its number."""
+    def plan(self, n: int) -> list[Trial]:
+        """Trials to evaluate until the next answer, each `trial.count` times."""
+        return [self._trial(row) for row in self._act("ask", {"plan": n})["trials"]]
+
+    def tell(
+        self,
+        trial: Trial | int,
+        value: Any = NotGiven.NOT_GIVEN,
+        std: float | None = None,
+        *,
+        count: int | None = None,
+        values: Any = None,
+    ) -> None:
+        """Report the value of a trial, pending or expired: the trial itself, or its number.
+
+        `count` and `values` are for several values at once: see `Optimizer.tell`.
+        """
+        if values is not None:
+            value, std, count = given_aggregate(value, std, count, values, "tell")
+        if value is NotGiven.NOT_GIVEN:
+            raise InvalidInput("tell(trial): give a value, or values=[...] for several")
         if isinstance(value, Observation):
             std = value.std if std is None else std
             value = value.value if value.values is None else self._named(value)
-        self._act(
-            "tell", {"number": _number(trial), "value": _value(value), "std": _value(std), **more}
-        )
+        body = {"number": _number(trial), "value": _value(value), "std": _value(std)}
+        self._act("tell", body if count is None else {**body, "count": _value(count)})
 
     def _named(self, seen: Observation) -> dict[str, float]:
         """A value with those of constrained quantities, by name."""
@@ -222,10 +242,13 @@ class RemoteStudy:
         value: Any,
         std: Any = None,
         context: Mapping[str, Any] | None = None,
+        *,
+        count: Any = None,
     ) -> Any:
         """Report a value known from elsewhere, or many at once: see `Optimizer.add`."""
         body = {"params": _plain(params), "value": _value(value), "std": _value(std)}
-        numbers = self._act("add", {**body, "context": context})["numbers"]
+        counted = {} if count is None else {"count": _value(count)}
+        numbers = self._act("add", {**body, "context": context, **counted})["numbers"]
         many = not isinstance(body["value"], int | float | dict)
         return numbers if many else numbers[0]
 
@@ -243,7 +266,8 @@ class RemoteStudy:
         if not self.space.named:
             params = np.array(params, dtype=float)
         whole = {**params, **context} if context else params
-        return Trial(row["number"], params, self.space.encode(whole), context=context)
+        unit, count = self.space.encode(whole), row.get("count", 1)
+        return Trial(row["number"], params, unit, context=context, count=count)
 
     @contextmanager
     def running(self) -> Iterator[RemoteStudy]:
@@ -329,6 +353,11 @@ class RemoteStudy:
         return self._count("told")
 
     @property
+    def n_values(self) -> int:
+        """The same, with the values behind a mean counted one by one."""
+        return self._count("values")
+
+    @property
     def n_failed(self) -> int:
         """The number of trials that were cancelled, or expired and have no value since."""
         return self._count("failed")
@@ -391,6 +420,7 @@ def _table(space: Space, rows: Sequence[Any], quantities: Sequence[str]) -> Tria
         np.array([_float(row.get("std")) for row in rows]),
         np.array(measured, dtype=float).reshape(n, len(quantities)),
         tuple(quantities),
+        np.array([row.get("count", 1) for row in rows], dtype=np.int64),
     )
 
 

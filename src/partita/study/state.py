@@ -28,8 +28,9 @@ from partita.optimize.aggregates import as_count
 from partita.optimize.bulk import Batch
 from partita.optimize.contexts import Given
 from partita.optimize.game import Game
-from partita.optimize.optimizer import SAME_POINT, Optimizer
-from partita.optimize.plans import check_plans
+from partita.optimize.numbers import SAME_POINT
+from partita.optimize.optimizer import Optimizer
+from partita.optimize.plans import Room, check_plans
 from partita.optimize.trial import Trial
 from partita.optimize.trials import FAILED, PENDING
 from partita.optimize.values import Observation, as_std, as_value
@@ -111,9 +112,9 @@ class State:
         fixed = None if given is None else given.coordinates
         return self._begun(Kind.ASK, self.game.ask(fixed), time, owner=owner, given=given)
 
-    def plan(self, most: int, time: float, owner: int | None) -> Begun:
-        """Begin a row of a plan, of at most `most` values."""
-        number = self.game.plan(most)
+    def plan(self, room: Room, time: float, owner: int | None) -> Begun:
+        """Begin a row of a plan."""
+        number = self.game.plan(room)
         count = self.game.ledger.planned[number]
         return self._begun(Kind.ASK, number, time, owner=owner, count=count)
 

@@ -21,7 +21,8 @@ from partita.optimize.bulk import is_many, read_batch
 from partita.optimize.constraints import Constraints, Known
 from partita.optimize.contexts import Contexts, Given
 from partita.optimize.logs import log_added, log_begun, log_cancelled, log_pruned, log_told
-from partita.optimize.optimizer import Optimizer, reports_of
+from partita.optimize.numbers import reports_of
+from partita.optimize.optimizer import Optimizer
 from partita.optimize.plans import check_plans
 from partita.optimize.result import Checkpoint
 from partita.optimize.trial import Suggestion, Trial
@@ -231,8 +232,8 @@ class Study:
             optimizer, rows = state.optimizer, []
             check_plans(optimizer.policy, optimizer.constraints.names, optimizer.contexts.names)
             change.begin()
-            for most in state.game.rows(n):
-                begun = state.plan(most(), time.time(), self._owner.evaluates)
+            for room in state.game.rows(n):
+                begun = state.plan(room(), time.time(), self._owner.evaluates)
                 change.log(begun.event)
                 rows.append(begun.trial)
             return rows
@@ -457,6 +458,11 @@ class Study:
     def n_told(self) -> int:
         """The number of values reported, by `tell` and `add`."""
         return self._read(lambda optimizer: optimizer.n_told)
+
+    @property
+    def n_values(self) -> int:
+        """The same, with the values behind a mean counted one by one."""
+        return self._read(lambda optimizer: optimizer.n_values)
 
     @property
     def n_failed(self) -> int:

@@ -27,13 +27,17 @@ class Pace(NamedTuple):
 
 
 class Keyed(NamedTuple):
-    """An event with a key: what happened to which trial, and its parameters as JSON."""
+    """An event with a key: what happened to which trial, and its parameters as JSON.
+
+    `count` is that of a row of a plan, or of a mean.
+    """
 
     seq: int
     kind: str
     trial: int
     params: Any
     key: str
+    count: int | None = None  # type: ignore[assignment]
 
 
 class Happening(NamedTuple):
@@ -109,8 +113,10 @@ def keys(study: Study, latest: int = KEYED) -> list[Keyed]:
     rows = study.look(lambda store: store.typed(query, types, (first,)))
     found = []
     for seq, kind, trial, params, data in rows:
-        key = json.loads(data).get("key")
+        fields = json.loads(data)
+        key, count = fields.get("key"), fields.get("count")
         if isinstance(key, str):
             begun = kind in BEGINNINGS and params is not None
-            found.append(Keyed(seq, kind, trial, json.loads(params) if begun else None, key))
+            there = json.loads(params) if begun else None
+            found.append(Keyed(seq, kind, trial, there, key, count))
     return found
