@@ -11,7 +11,7 @@ from partita.optimize.constraints import Constraints, Known
 from partita.optimize.contexts import Contexts
 from partita.optimize.optimizer import Optimizer
 from partita.optimize.result import Checkpoint
-from partita.optimize.trial import Suggestion
+from partita.optimize.trial import Suggestion, Trial
 from partita.optimize.trials import Trials
 from partita.policies.base import Policy
 from partita.space import Space
@@ -132,6 +132,12 @@ class Answers:
     def guarantee(self) -> str:
         """The kind of guarantee of the bounds, such as "proven" or "calibrated"."""
         return self._read(lambda optimizer: optimizer.guarantee)
+
+    def pending(self) -> dict[int, Trial]:
+        """The trials that have not ended, by their numbers."""
+        with self._store.lock:
+            state = self._replica.current()
+            return {number: state.optimizer.trial(number) for number in state.asked}
 
     @property
     def expired(self) -> tuple[int, ...]:

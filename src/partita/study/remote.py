@@ -177,10 +177,9 @@ class RemoteStudy:
         *,
         context: Mapping[str, Any] | None = None,
         fixed: Mapping[Any, Any] | None = None,
-        **more: Any,
     ) -> Any:
         """The next trial to evaluate, or a list of `count` trials: see `Optimizer.ask`."""
-        body = {"count": 1 if count is None else count, "context": context, "fixed": fixed, **more}
+        body = {"count": 1 if count is None else count, "context": context, "fixed": fixed}
         trials = [self._trial(row) for row in self._act("ask", body)["trials"]]
         return trials[0] if count is None else trials
 
@@ -189,14 +188,29 @@ class RemoteStudy:
         (row,) = self._act("ask", {"params": _plain(params), "context": context})["trials"]
         return self._trial(row)
 
-    def tell(self, trial: Trial | int, value: Any, std: float | None = None, **more: Any) -> None:
-        """Report the value of a trial, pending or expired: the trial itself, or its number."""
+    def plan(self, n: int) -> list[Trial]:
+        """Trials to evaluate until the next answer, each `trial.count` times: see `Optimizer`."""
+        return [self._trial(row) for row in self._act("ask", {"plan": _value(n)})["trials"]]
+
+    def tell(
+        self,
+        trial: Trial | int,
+        value: Any = None,
+        std: float | None = None,
+        *,
+        count: int | None = None,
+        values: Any = None,
+    ) -> None:
+        """Report the value of a trial, pending or expired: the trial itself, or its number.
+
+        `count` and `values` are for several values at once: see `Optimizer.tell`.
+        """
         if isinstance(value, Observation):
             std = value.std if std is None else std
+            count = value.count if value.count > 1 and count is None else count
             value = value.value if value.values is None else self._named(value)
-        self._act(
-            "tell", {"number": _number(trial), "value": _value(value), "std": _value(std), **more}
-        )
+        body = {"number": _number(trial), "value": _value(value), "std": _value(std)}
+        self._act("tell", {**body, "count": _value(count), "values": _value(values)})
 
     def _named(self, seen: Observation) -> dict[str, float]:
         """A value with those of constrained quantities, by name."""
@@ -222,10 +236,13 @@ class RemoteStudy:
         value: Any,
         std: Any = None,
         context: Mapping[str, Any] | None = None,
+        *,
+        count: Any = None,
     ) -> Any:
         """Report a value known from elsewhere, or many at once: see `Optimizer.add`."""
         body = {"params": _plain(params), "value": _value(value), "std": _value(std)}
-        numbers = self._act("add", {**body, "context": context})["numbers"]
+        body |= {"context": context, "count": _value(count)}
+        numbers = self._act("add", body)["numbers"]
         many = not isinstance(body["value"], int | float | dict)
         return numbers if many else numbers[0]
 
@@ -243,7 +260,8 @@ class RemoteStudy:
         if not self.space.named:
             params = np.array(params, dtype=float)
         whole = {**params, **context} if context else params
-        return Trial(row["number"], params, self.space.encode(whole), context=context)
+        unit, count = self.space.encode(whole), row.get("count", 1)
+        return Trial(row["number"], params, unit, context=context, count=count)
 
     @contextmanager
     def running(self) -> Iterator[RemoteStudy]:
@@ -380,7 +398,8 @@ def _reconnected(url: str, token: str | None, patience: float) -> RemoteStudy:
 def _table(space: Space, rows: Sequence[Any], quantities: Sequence[str]) -> Trials:
     n = len(rows)
     units = np.array([space.encode(row["params"]) for row in rows]).reshape(n, space.dim)
-    codes = [STATES.index("failed" if r["state"] == "expired" else r["state"]) for r in rows]
+    whole = {"expired": "failed", "prepared": "pending"}
+    codes = [STATES.index(whole.get(row["state"], row["state"])) for row in rows]
     measured = [[_float((r.get("values") or {}).get(q)) for q in quantities] for r in rows]
     return Trials(
         space,

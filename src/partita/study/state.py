@@ -102,10 +102,16 @@ class State:
 
     # -- new events ----------------------------------------------------------------------------
 
-    def ask(self, time: float, owner: int | None, given: Given | None = None) -> Begun:
-        """Begin a trial where the policy chooses, with some coordinates given."""
+    def ask(
+        self, time: float, owner: int | None, given: Given | None = None, ahead: bool = False
+    ) -> Begun:
+        """Begin a trial where the policy chooses, with some coordinates given.
+
+        One that is asked for `ahead` waits to be adopted.
+        """
         fixed = None if given is None else given.coordinates
-        return self._begun(Kind.ASK, self.game.ask(fixed), time, owner=owner, given=given)
+        number = self.game.ask(fixed)
+        return self._begun(Kind.ASK, number, time, owner=owner, given=given, ahead=ahead)
 
     def plan(self, most: int, time: float, owner: int | None) -> Begun:
         """Begin a row of a plan, of at most `most` values."""
@@ -177,13 +183,14 @@ class State:
         reports: Mapping[int, float],
         fixed: list[int] | None = None,
         count: int | None = None,
+        ahead: bool = False,
     ) -> str | None:
         """What an event holds of an observation besides value and noise."""
         values = None if seen is None else self.optimizer.constraints.named(seen.values)
         if seen is not None and seen.count > 1:
             count = seen.count
         fields = {"reports": early.as_json(reports), "values": values}
-        return as_data({**fields, "fixed": fixed, "count": count})
+        return as_data({**fields, "fixed": fixed, "count": count, "ahead": ahead or None})
 
     def expire(self, number: int, time: float) -> Event:
         """Cancel a trial that has been pending for too long."""
@@ -203,13 +210,14 @@ class State:
         owner: int | None = None,
         given: Given | None = None,
         count: int | None = None,
+        ahead: bool = False,
     ) -> Begun:
         trial, point = self.optimizer.trial(number, given), _as_bytes(self.game.ledger.unit(number))
         params = params_json({**trial.params, **trial.context} if trial.context else trial.params)
         value, std = (None, None) if seen is None else seen[:2]
         # The values of the coordinates are those of the point.
         fixed = None if given is None else sorted(given.coordinates)
-        data = self._data(seen, {}, fixed, count)
+        data = self._data(seen, {}, fixed, count, ahead)
         event = Event(self.seq + 1, kind, number, time, value, params, point, owner, std, data)
         return Begun(trial, self._done(event))
 

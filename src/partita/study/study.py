@@ -160,7 +160,7 @@ class Study(Answers):
             given = change.state.optimizer.given(context, fixed, "ask")
             return [self._next_trial(change, given) for _ in range(number)]
 
-        begun = self._changed(begin)
+        begun = self.changed(begin)
         for trial in begun:
             log_begun(trial.number, trial.params)
         return begun[0] if count is None else begun
@@ -188,7 +188,7 @@ class Study(Answers):
             change.log(begun.event)
             return begun.trial
 
-        trial = self._changed(expected)
+        trial = self.changed(expected)
         log_begun(trial.number, trial.params, "expected")
         return trial
 
@@ -210,7 +210,7 @@ class Study(Answers):
                 rows.append(begun.trial)
             return rows
 
-        rows = self._changed(planned)
+        rows = self.changed(planned)
         for trial in rows:
             log_begun(trial.number, trial.params, f"planned {trial.count} times")
         return rows
@@ -243,7 +243,7 @@ class Study(Answers):
             change.log(state.tell(number, seen, time.time(), reports_of(trial)))
             return number, seen
 
-        number, seen = self._changed(told)
+        number, seen = self.changed(told)
         log_told(number, seen.value, seen.std, seen.count)
 
     def prune(self, trial: Trial | int) -> bool:
@@ -259,7 +259,7 @@ class Study(Answers):
             log_pruned(number, len(reports_of(trial)))
             return '"expected"' in (event.data or "")
 
-        return self._changed(pruned)
+        return self.changed(pruned)
 
     def cancel(self, trial: Trial | int) -> None:
         """Cancel a trial whose evaluation was abandoned. An expired one stays expired."""
@@ -278,7 +278,7 @@ class Study(Answers):
                 change.log(state.cancel(number, time.time(), failed=verb == "fail"))
             return number
 
-        log_cancelled(self._changed(cancelled))
+        log_cancelled(self.changed(cancelled))
 
     def add(
         self,
@@ -315,12 +315,13 @@ class Study(Answers):
             change.log(begun.event)
             return begun.trial.number, seen
 
-        numbers, seen = self._changed(added)
+        numbers, seen = self.changed(added)
         if seen is not None:
             log_added(numbers, params, seen.value, seen.std, seen.count)
         return numbers
 
-    def _changed(self, work: Callable[[Change], T]) -> T:
+    def changed(self, work: Callable[[Change], T]) -> T:
+        """What some work on the state returns, in one transaction with what it logs."""
         with self._store.lock:
             key = self._key
             return self._replica.changed(
@@ -342,7 +343,7 @@ class Study(Answers):
         """
         name = owners.begin()
         try:
-            run = self._changed(lambda change: runs.begin(self._store, change, name))
+            run = self.changed(lambda change: runs.begin(self._store, change, name))
             view = Study(self._replica, run.owner)
             view.adopted.extend(run.adopted)
             yield view
@@ -362,7 +363,7 @@ class Study(Answers):
                 change.begin()
                 change.log(state.adopt(number, time.time(), self._owner.holds))
 
-        self._changed(held)
+        self.changed(held)
 
     # -- looking -------------------------------------------------------------------------------
 
