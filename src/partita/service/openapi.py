@@ -30,13 +30,18 @@ def _query(name: str, text: str) -> dict[str, Any]:
     return {"name": name, "in": "query", "description": text, "schema": {"type": "string"}}
 
 
-_TRIAL = _object(("number", "params"), number=_NUMBER, params=_PARAMS)
+_TRIAL = _object(
+    ("number", "params"), number=_NUMBER, params=_PARAMS, context={"type": "object"}, count=_NUMBER
+)
 _ROW = _object(
     ("number", "params", "value", "state"),
     number=_NUMBER,
     params=_PARAMS,
     value={"type": ["number", "null"]},
-    state={"enum": ["pending", "finished", "failed", "pruned", "expired"]},
+    state={"enum": ["pending", "finished", "failed", "pruned", "expired", "prepared"]},
+    std={"type": "number"},
+    count={"type": "integer", "description": "Of how many values it is the mean, if several."},
+    values={"type": "object"},
 )
 _SPACE = {
     "type": "object",
@@ -110,7 +115,7 @@ def description(version: str) -> dict[str, Any]:
                 plan={
                     "type": "integer",
                     "minimum": 1,
-                    "description": "The rows of a plan of at most so many values instead.",
+                    "description": "Evaluations until the next answer: trials with a count each.",
                 },
                 params={**_PARAMS, "description": "Begin a trial at these parameters instead."},
             ),
@@ -129,15 +134,11 @@ def description(version: str) -> dict[str, Any]:
                     "description": "An object by name if there are constraints.",
                 },
                 std={"type": "number", "minimum": 0},
-                count={
-                    "type": "integer",
-                    "minimum": 1,
-                    "description": "Of how many values it is the mean; std is their deviation.",
-                },
+                count={"type": "integer", "minimum": 1, "description": "Of which it is the mean."},
                 values={
                     "type": "array",
                     "items": {"type": "number"},
-                    "description": "Several values, instead of value, std and count.",
+                    "description": "Several values of one trial, instead of `value`.",
                 },
             ),
             number,
@@ -190,6 +191,7 @@ def description(version: str) -> dict[str, Any]:
             "All that is known of a trial.", {**_NAME, "name": "number"}
         ),
         f"{one}/trials.csv": _get("All trials as CSV."),
+        f"{one}/trials.parquet": _get("All trials as Parquet."),
         f"{one}/events": _get("Server-sent events: what the page shows, whenever it changes."),
         f"{one}/map": _get(
             "The model over two parameters.",

@@ -141,39 +141,55 @@ ACTS = {
     "cancel": ("number", "failed"),
     "add": ("params", "value", "std", "context", "count"),
 }
-#: Trials that one request may ask for.
-MOST_ASKED = 1000
+#: Trials that one request may ask for, and evaluations that it may plan.
+MOST_ASKED, MOST_PLANNED = 1000, 1_000_000
 
 
 def ask(study: Study, body: Any) -> dict[str, Any]:
-    """New trials, which the policy chooses, or one at `params` that the caller chose.
+    """New trials: those that the policy chooses, a plan of `plan` evaluations, or one at `params`.
 
-    With `plan`, the rows of a plan of at most so many values, each with its count.
+    The trials of a plan have a `count`, how often to evaluate each.
     """
     fields = fields_of(body, ACTS["ask"])
+    trials: Any
+    planned = "plan" in fields
     if "params" in fields:
         fields_of(fields, ("params", "context"))
-        return {"trials": [_trial(study.expect(fields["params"], fields.get("context")))]}
-    if "plan" in fields:
+        trials = [study.expect(fields["params"], fields.get("context"))]
+    elif planned:
         fields_of(fields, ("plan",))
-        return {"trials": [_trial(trial) for trial in study.plan(fields["plan"])]}
-    count = fields.get("count", 1)
-    if isinstance(count, int) and count > MOST_ASKED:
-        raise InvalidInput(f"count={count}: ask for at most {MOST_ASKED:,} trials at once")
-    fixed = fields.get("fixed")
-    if isinstance(fixed, dict) and study.space.names is None:  # by place; JSON has no whole keys
-        fixed = {int(name) if name.isdecimal() else name: v for name, v in fixed.items()}
-    trials: Any = study.ask(count, context=fields.get("context"), fixed=fixed)
-    return {"trials": [_trial(trial) for trial in trials]}
+        _check_asked(fields["plan"], "plan", MOST_PLANNED)
+        trials = study.plan(fields["plan"])
+    else:
+        count = fields.get("count", 1)
+        _check_asked(count, "count", MOST_ASKED)
+        fixed = by_place(study, fields.get("fixed"))
+        trials = study.ask(count, context=fields.get("context"), fixed=fixed)
+    return {"trials": [trial_row(trial, planned) for trial in trials]}
+
+
+def _check_asked(number: Any, name: str, most: int) -> None:
+    if isinstance(number, int) and number > most:
+        raise InvalidInput(f"{name}={number}: ask for at most {most:,} at once")
+
+
+def by_place(study: Study, fixed: Any) -> Any:
+    """Fixed values by the numbers of parameters that have no names: JSON has only text as keys."""
+    if isinstance(fixed, dict) and study.space.names is None:
+        return {int(name) if name.isdecimal() else name: v for name, v in fixed.items()}
+    return fixed
 
 
 def tell(study: Study, body: Any) -> dict[str, Any]:
-    """End a trial with a value, or with several: their mean and count, or `values`."""
-    several = isinstance(body, dict) and body.get("values") is not None
-    fields = fields_of(body, ACTS["tell"], ("number",) if several else ("number", "value"))
-    number = fields.pop("number")
-    study.tell(number, **fields)
-    return {"number": number}
+    """End a trial with a value, or a row of a plan with several, all at once or in parts."""
+    fields = fields_of(body, ACTS["tell"], ("number",))
+    if "values" in fields:
+        fields_of(fields, ("number", "values", "std"))
+        study.tell(fields["number"], std=fields.get("std"), values=fields["values"])
+    else:
+        fields_of(fields, ACTS["tell"], ("value",))
+        study.tell(fields["number"], fields["value"], fields.get("std"), count=fields.get("count"))
+    return {"number": fields["number"]}
 
 
 def cancel(study: Study, body: Any) -> dict[str, Any]:
@@ -189,23 +205,33 @@ def cancel(study: Study, body: Any) -> dict[str, Any]:
 def add(study: Study, body: Any) -> dict[str, Any]:
     """Take in values known from elsewhere."""
     fields = fields_of(body, ACTS["add"], ("params", "value"))
-    added = study.add(**fields)
+    added = study.add(
+        fields["params"],
+        fields["value"],
+        fields.get("std"),
+        context=fields.get("context"),
+        count=fields.get("count"),
+    )
     return {"numbers": added if isinstance(added, list) else [added]}
 
 
-def counts(study: Study) -> dict[str, int]:
-    """How many trials are in each state, and how many values there are behind them."""
+def counts(study: Study, prepared: int = 0) -> dict[str, int]:
+    """How many trials are in each state, and how many values are behind those told.
+
+    Those that were prepared are not yet pending.
+    """
     return {
         "told": study.n_told,
         "values": study.n_values,
-        "pending": study.n_pending,
+        "pending": study.n_pending - prepared,
         "failed": study.n_failed,
         "pruned": study.n_pruned,
     }
 
 
-def _trial(trial: Trial) -> dict[str, Any]:
-    parts = {"number": trial.number, "params": plain(trial.params)}
-    if trial.count > 1:
-        parts["count"] = trial.count
-    return {**parts, "context": plain(trial.context)} if trial.context else parts
+def trial_row(trial: Trial, planned: bool = False) -> dict[str, Any]:
+    """A new trial as the wire has it; those of a plan have a count."""
+    row = {"number": trial.number, "params": plain(trial.params)}
+    if trial.context:
+        row["context"] = plain(trial.context)
+    return {**row, "count": trial.count} if planned else row

@@ -17,7 +17,6 @@ import numpy as np
 from partita._checks import NotGiven, as_number, seed_or_drawn
 from partita._types import FloatArray, Prediction
 from partita.errors import InvalidInput
-from partita.optimize.aggregates import given_aggregate
 from partita.optimize.constraints import Constraints, Known
 from partita.optimize.contexts import Contexts
 from partita.optimize.result import Checkpoint
@@ -192,13 +191,13 @@ class RemoteStudy:
         return self._trial(row)
 
     def plan(self, n: int) -> list[Trial]:
-        """Trials to evaluate until the next answer, each `trial.count` times."""
-        return [self._trial(row) for row in self._act("ask", {"plan": n})["trials"]]
+        """Trials to evaluate until the next answer, each `trial.count` times: see `Optimizer`."""
+        return [self._trial(row) for row in self._act("ask", {"plan": _value(n)})["trials"]]
 
     def tell(
         self,
         trial: Trial | int,
-        value: Any = NotGiven.NOT_GIVEN,
+        value: Any = None,
         std: float | None = None,
         *,
         count: int | None = None,
@@ -208,15 +207,12 @@ class RemoteStudy:
 
         `count` and `values` are for several values at once: see `Optimizer.tell`.
         """
-        if values is not None:
-            value, std, count = given_aggregate(value, std, count, values, "tell")
-        if value is NotGiven.NOT_GIVEN:
-            raise InvalidInput("tell(trial): give a value, or values=[...] for several")
         if isinstance(value, Observation):
             std = value.std if std is None else std
+            count = value.count if value.count > 1 and count is None else count
             value = value.value if value.values is None else self._named(value)
         body = {"number": _number(trial), "value": _value(value), "std": _value(std)}
-        self._act("tell", body if count is None else {**body, "count": _value(count)})
+        self._act("tell", {**body, "count": _value(count), "values": _value(values)})
 
     def _named(self, seen: Observation) -> dict[str, float]:
         """A value with those of constrained quantities, by name."""
@@ -247,8 +243,8 @@ class RemoteStudy:
     ) -> Any:
         """Report a value known from elsewhere, or many at once: see `Optimizer.add`."""
         body = {"params": _plain(params), "value": _value(value), "std": _value(std)}
-        counted = {} if count is None else {"count": _value(count)}
-        numbers = self._act("add", {**body, "context": context, **counted})["numbers"]
+        body |= {"context": context, "count": _value(count)}
+        numbers = self._act("add", body)["numbers"]
         many = not isinstance(body["value"], int | float | dict)
         return numbers if many else numbers[0]
 
@@ -409,7 +405,8 @@ def _reconnected(url: str, token: str | None, patience: float) -> RemoteStudy:
 def _table(space: Space, rows: Sequence[Any], quantities: Sequence[str]) -> Trials:
     n = len(rows)
     units = np.array([space.encode(row["params"]) for row in rows]).reshape(n, space.dim)
-    codes = [STATES.index("failed" if r["state"] == "expired" else r["state"]) for r in rows]
+    whole = {"expired": "failed", "prepared": "pending"}
+    codes = [STATES.index(whole.get(row["state"], row["state"])) for row in rows]
     measured = [[_float((r.get("values") or {}).get(q)) for q in quantities] for r in rows]
     return Trials(
         space,

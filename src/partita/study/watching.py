@@ -27,17 +27,14 @@ class Pace(NamedTuple):
 
 
 class Keyed(NamedTuple):
-    """An event with a key: what happened to which trial, and its parameters as JSON.
-
-    `count` is that of a row of a plan, or of a mean.
-    """
+    """An event with a key: what happened to which trial, its parameters, how many times."""
 
     seq: int
     kind: str
     trial: int
     params: Any
     key: str
-    count: int | None = None  # type: ignore[assignment]
+    times: int | None
 
 
 class Happening(NamedTuple):
@@ -117,6 +114,6 @@ def keys(study: Study, latest: int = KEYED) -> list[Keyed]:
         key, count = fields.get("key"), fields.get("count")
         if isinstance(key, str):
             begun = kind in BEGINNINGS and params is not None
-            there = json.loads(params) if begun else None
-            found.append(Keyed(seq, kind, trial, there, key, count))
+            given = json.loads(params) if begun else None
+            found.append(Keyed(seq, kind, trial, given, key, count))
     return found
