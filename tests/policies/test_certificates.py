@@ -255,6 +255,23 @@ def test_too_small_a_norm_is_noticed_and_what_it_takes_is_said(domain):
     assert noticed >= 3
 
 
+@pytest.mark.parametrize("seed", [2, 6])
+def test_a_contradiction_around_the_answer_leaves_no_certificate(seed):
+    """The cells that hold the ceiling may fit a norm that those around the answer do not."""
+    f = RKHSFunction.sample(2, KERNEL, seed=seed)
+    policy = pt.PiGPUCB(
+        pt.Grid(15, dim=2),
+        horizon=600,
+        kernel=KERNEL,
+        norm_bound=0.5 * f.norm,
+        noise=pt.Uniform(-0.1, 0.1),
+    )
+    play(policy, f, 30, 0.1)
+    gap, message = said(policy)
+    assert "norm_bound is too small" in message
+    assert gap == math.inf
+
+
 def test_a_contradiction_elsewhere_leaves_no_certificate_of_a_slice():
     """With a fifth of the norm, the bounds of this slice alone would give one of 0.08."""
     f = RKHSFunction.sample(2, KERNEL, seed=1)

@@ -185,7 +185,7 @@ class Bounds:
         """
         if self._sets is None:
             return False
-        empty = self._sets.least_norm > self._norm_bound
+        empty = self.emptied
         if not (empty or by_noise):
             return False
         noise = self._noise_reason(self._sets)
@@ -194,6 +194,11 @@ class Bounds:
         elif empty:
             warn_contradiction(norm_reason(self._norm_bound, self._sets.least_norm))
         return empty or noise != ""
+
+    @property
+    def emptied(self) -> bool:
+        """Whether no function of norm B fits the data that the last answer looked at."""
+        return self._sets is not None and self._sets.least_norm > self._norm_bound
 
     def warn_crossed(self) -> None:
         """Warn of a lower bound above an upper one, and say what is too small if that is clear."""

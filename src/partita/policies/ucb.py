@@ -62,6 +62,8 @@ class UCBPolicy(Policy):
         if ceiling == math.inf:
             return ceiling
         gap = ceiling - self._engine.recommend(t).lower
+        if self._engine.emptied:  # by the data around the answer: it has warned
+            return math.inf
         if gap < 0:
             self._engine.warn_crossed()
             return math.inf
