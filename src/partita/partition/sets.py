@@ -35,6 +35,10 @@ from .widths import Width
 
 #: Regularisers λ that are tried, as multiples of the policy's.
 RATIOS = (1.0, 1 / 16, 1 / 4, 4.0, 16.0)
+#: The same where bounds have crossed, to find the least norm that fits the data: by duality some λ
+#: shows that the set is empty, but it may be none of the above. It is larger than α, since
+#: yᵀ(I+K/λ)⁻¹y, which grows with λ, must exceed R².
+MANY_RATIOS = tuple(2.0**power for power in range(15))
 #: What rounding may take from β_λ², as a part of yᵀ(I+K/α)⁻¹y/λ.
 ROUNDING = 1e-9
 #: Most distinct points of a cell whose set is computed: it takes their cube.
@@ -236,6 +240,7 @@ class Sets:
         self._kept: dict[Cell, tuple[int, CellSet]] = {}
         #: The least norm that fits the data of the cells looked at since this was set to 0.
         self.least_norm = 0.0
+        self._needed, self._needed_at = 0.0, 0
 
     def share(self, cell: Cell) -> float:
         """log(1/δ_A) of a cell."""
@@ -267,6 +272,21 @@ class Sets:
             self._found[cell] = found
         self.least_norm = max(self.least_norm, found.least_norm)
         return found.highest
+
+    def needed(self) -> float:
+        """The least norm that fits the data of every cell, by many regularisers.
+
+        Cells are fitted again, so it is for when something is wrong already.
+        """
+        cells = self._partition.leaves.values()
+        count = sum(cell.count for cell in cells)
+        if count != self._needed_at:
+            self._needed, self._needed_at = 0.0, count
+            for cell in cells:
+                if 0 < cell.distinct <= self._most_points:
+                    own = CellSet(self._partition, cell, self, MANY_RATIOS)
+                    self._needed = max(self._needed, own.least_norm)
+        return self._needed
 
     def forget(self, cell: Cell) -> None:
         """Forget a cell that is gone."""

@@ -186,7 +186,7 @@ class Answers:
     def _highest_in(self, region: Region, settings: Settings) -> float:
         """The highest upper bound found in a region, whatever was asked before."""
         own, reach = region.own, self._model.reach(settings)
-        posterior = self._model.answering(region.informed_by, settings)
+        posterior = self._model.doubting(region.informed_by, settings)
         held, at_held = self._sites.scaled[own], posterior.moments_of(len(own))
         top = self._possible(held, at_held).highest(reach)
         best = best_of(held, at_held.mean, region)

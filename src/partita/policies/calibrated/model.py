@@ -45,6 +45,8 @@ AMPLITUDE_WEIGHT = 10.0
 MOST_PLACES = 1e6
 #: Parts of delta below this are taken for this: 37 deviations.
 LEAST_PART = 1e-300
+#: The most that the noise's variance is over the amplitude's square in bounds on all of f.
+MOST_RATIO = 1.0
 #: What counts as near a point, in lengthscales: the point itself, and wider.
 NEAR = np.array([1e-9, 0.05, 0.1, 0.2, 0.4])
 #: Standard deviations from none at which an offset near a point is taken for real.
@@ -176,6 +178,19 @@ class Model:
     def answering(self, sites: IntArray, settings: Settings) -> Conditioned:
         """The posterior by the values at sites, for answers under given settings."""
         return self._condition(sites, settings, settings, self.sums.exact)
+
+    def doubting(self, sites: IntArray, settings: Settings) -> Conditioned:
+        """The posterior for bounds on all of f: its amplitude is at least the noise's deviation.
+
+        Under loud noise values hardly show f, and the likeliest amplitude is small. But what is
+        smaller than the noise cannot be told from it, unless there are many values at a place:
+        then their number counts, whatever the amplitude.
+        """
+        if settings.noise <= MOST_RATIO or self._fixed.amplitude is not None:
+            return self.answering(sites, settings)
+        amplitude = settings.noise_std / math.sqrt(MOST_RATIO)
+        doubted = replace(settings, noise=MOST_RATIO, amplitude=amplitude)
+        return self._condition(sites, doubted, doubted, True)
 
     def _condition(
         self, sites: IntArray, settings: Settings, overall: Settings, believed: bool
