@@ -74,7 +74,7 @@ def _number(text: str) -> float | None:
 
 
 def spoken(message: str) -> str:
-    """A message about a dict of values, for somebody who writes name=value."""
+    """A message about a dict of values, for a user who writes name=value."""
     return _DICT.sub(_as_pairs, message)
 
 

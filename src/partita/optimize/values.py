@@ -118,7 +118,7 @@ def _advice(value: Any) -> str:
     if value is None:
         return "; a function without a return statement returns None"
     if inspect.iscoroutine(value):
-        value.close()  # nobody will await it
+        value.close()  # it will not be awaited
         return "; for an async function give one that runs it, such as lambda x: asyncio.run(f(x))"
     if isinstance(value, dict):
         return '; a dict of numbers needs constraints, such as constraints=["cost <= 10"]'
