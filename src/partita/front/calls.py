@@ -12,6 +12,7 @@ from partita.model.noise import Noise
 from partita.optimize.evaluate import Function
 from partita.optimize.loop import Callback, Evaluation
 from partita.optimize.optimizer import Optimizer
+from partita.optimize.player import Player
 from partita.optimize.result import Result
 
 from .arguments import limits_of, workers_of
@@ -48,7 +49,7 @@ def maximize(
     progress: bool | None = None,
     catch: Catch = CATCH,
     study: StudyLike = None,
-    optimizer: Optimizer | Study | None = None,
+    optimizer: Optimizer | Study | Player | None = None,
 ) -> Result:
     """Maximise a noisy function.
 
@@ -59,7 +60,7 @@ def maximize(
         array. If it names a parameter `trial`, and the space has none of that name, it is given the
         `Trial`: with `trial.report(value, step)` and `trial.should_prune()` it can end early. It
         returns a number, or `(value, std)` if it knows the standard deviation of that value's
-        noise: 0 means exact, None means unknown.
+        noise: 0 means exact, None means unknown. With `constraints` it returns a dict.
     space
         A list of (low, high) pairs, or a dict of named parameters. A parameter is a range
         `(low, high)`, optionally with "log", "int" or a step, a list of choices, `bool`, or a dict
@@ -240,7 +241,7 @@ def minimize(
     progress: bool | None = None,
     catch: Catch = CATCH,
     study: StudyLike = None,
-    optimizer: Optimizer | Study | None = None,
+    optimizer: Optimizer | Study | Player | None = None,
 ) -> Result:
     """Minimise a noisy function.
 
@@ -251,7 +252,7 @@ def minimize(
         array. If it names a parameter `trial`, and the space has none of that name, it is given the
         `Trial`: with `trial.report(value, step)` and `trial.should_prune()` it can end early. It
         returns a number, or `(value, std)` if it knows the standard deviation of that value's
-        noise: 0 means exact, None means unknown.
+        noise: 0 means exact, None means unknown. With `constraints` it returns a dict.
     space
         A list of (low, high) pairs, or a dict of named parameters. A parameter is a range
         `(low, high)`, optionally with "log", "int" or a step, a list of choices, `bool`, or a dict

@@ -232,8 +232,11 @@ class Game:
 
     def add_many(self, batch: Batch) -> range:
         """Take in many values known from elsewhere, and return the numbers of their trials."""
+        if batch.measured is not None:
+            for unit, row in zip(batch.units, batch.measured.tolist(), strict=True):
+                optional.measure(self.policy, self._seen(unit), row)
         for part in batch.parts():
-            self._learn_many(*part)
+            self._learn_many(part.units, part.values, part.stds, part.counts)
         return self.ledger.extend(*batch)
 
     @property

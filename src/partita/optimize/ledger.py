@@ -98,6 +98,7 @@ class Ledger:
         values: FloatArray,
         stds: FloatArray | None,
         counts: IntArray | None = None,
+        measured: FloatArray | None = None,
     ) -> range:
         """Take in trials (n, D) that have values (n,), and return their numbers."""
         first, n = self._n, len(values)
@@ -116,6 +117,8 @@ class Ledger:
         if stds is not None:
             self._stds[rows] = stds
         self._counts[rows] = 1 if counts is None else counts
+        if measured is not None:
+            self._measured[rows] = measured
         self._states[rows] = FINISHED
         self.counts[FINISHED] += n
         self._n = first + n  # last: should anything interrupt this, there are no such trials

@@ -158,6 +158,12 @@ class Run:
         under_way = sum(self.awaited.values()) if self.replicates else len(self.pending)
         return min(most, self.limits.n_evals - self.n_ended - under_way)
 
+    def startable(self, most: int) -> int:
+        """The same, if as many as are under way may fail: no more than `n_evals` ever do."""
+        if self.limits.n_evals is None:
+            return most
+        return min(self.wanted(most), self.limits.n_evals - self.n_failed - len(self.pending))
+
     @property
     def n_ended(self) -> int:
         """How many evaluations have a value, or were ended early."""
@@ -236,7 +242,7 @@ class Run:
         error = outcome.error
         if outcome.reports is not None:  # a worker has a copy of the trial
             trial._progress.readings = dict(outcome.reports)
-        if isinstance(error, TrialPruned):
+        if error is not None and _ends_early(error):
             return self._pruned(trial)
         with self._interrupts.held():
             self.times.end(trial.number, self.seconds, failed=error is not None)
@@ -452,6 +458,14 @@ def one_at_a_time(run: Run, f: Function) -> Stop:
         ended = run.settle(trial, outcome_of(f, trial.params, trial if with_trial else None))
         if ended is not None:
             return ended
+
+
+def _ends_early(error: BaseException) -> bool:
+    """Whether an error says that an evaluation ended early: ours, or Optuna's of that name."""
+    return isinstance(error, TrialPruned) or any(
+        kind.__name__ == "TrialPruned" and kind.__module__.partition(".")[0] == "optuna"
+        for kind in type(error).__mro__
+    )
 
 
 def _hint(error: BaseException) -> str:

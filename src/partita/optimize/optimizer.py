@@ -333,7 +333,8 @@ class Optimizer(Answers):
             What the function was given: a dict, or an array (d,). For many, an array (n, d), a list
             of dicts, a dict of columns, or a data frame.
         value
-            What it returned: a number; for many, n numbers.
+            What it returned: a number; for many, n numbers. With constraints, a dict of numbers;
+            for many, a list of dicts, a dict of columns, or a data frame.
         std
             As for `tell`: a number; for many, one for all or n numbers, None or NaN where it is not
             known.
@@ -362,7 +363,6 @@ class Optimizer(Answers):
             params = self.contexts.joined(params, context, "add")
         with self._turn:
             if is_many(params, value, self.space):
-                self.constraints.refuse_many()
                 return self._add_many(params, value, std, count)
             seen = self.observation(value, std, "add", count)
             number: int = self._play("add", self.point_of(params, "add"), *seen)

@@ -60,7 +60,7 @@ def in_parallel(run: Run, f: Function, workers: Workers) -> Stop:
 
     try:
         while True:
-            while len(tasks) < workers.in_flight and (number := run.wanted(workers.batch)) > 0:
+            while len(tasks) < workers.in_flight and (number := run.startable(workers.batch)) > 0:
                 trials = [run.ask() for _ in range(number)]
                 try:
                     submit(trials)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from os import PathLike
+from typing import Any, Literal, Protocol, overload
 
 from partita._types import FloatArray, Prediction
 from partita.errors import Settled
@@ -80,8 +81,12 @@ class Player(Protocol):
     def adopted(self) -> Sequence[Trial]:
         """Trials that a killed run was evaluating; `ask` returns them first."""
 
-    def ask(self) -> Trial:
-        """The next trial."""
+    @overload
+    def ask(self, count: None = None) -> Trial: ...
+    @overload
+    def ask(self, count: int) -> list[Trial]: ...
+    def ask(self, count: int | None = None) -> Trial | list[Trial]:
+        """The next trial, or a list of the next ones."""
 
     def expect(self, params: Any) -> Trial:
         """A new trial at parameters that the caller chose."""
@@ -123,6 +128,13 @@ class Player(Protocol):
 
     def predict(self, params: Sequence[Any] | FloatArray) -> Prediction:
         """The posterior of the function at n points."""
+
+    def plot(
+        self,
+        path: str | PathLike[str] | None = None,
+        kind: Literal["run", "importance", "slices", "pairs", "timeline"] = "run",
+    ) -> Any:
+        """A Matplotlib figure of what is known."""
 
 
 def give_up(player: Player, trial: Trial) -> None:

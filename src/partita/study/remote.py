@@ -10,7 +10,8 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, overload
+from os import PathLike
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -378,6 +379,27 @@ class RemoteStudy:
         """The recommendations recorded over time; `seconds` are since 1970."""
         rows = self._line.get(path_of(self._name))["notes"]
         return [Checkpoint(row[0], *map(_float, row[1:])) for row in rows]
+
+    def plot(
+        self,
+        path: str | PathLike[str] | None = None,
+        kind: Literal["run", "importance", "slices", "pairs", "timeline"] = "run",
+    ) -> Any:
+        """A Matplotlib figure of what is known: see `Study.plot`.
+
+        When evaluations were under way is not known here, so there is no "timeline".
+        """
+        from partita.optimize.looking import check_drawable, result_of
+
+        name = f"The study {self._name}"
+        check_drawable(self, name)
+        notes, best = self.notes(), self.recommend()
+        start = notes[0].seconds if notes else 0.0
+        notes = [note._replace(seconds=note.seconds - start) for note in notes]
+        now = time.time() - start
+        bounds = best.mean, best.lower, best.upper, self.certificate()
+        notes.append(Checkpoint(self.n_told, now, *bounds))
+        return result_of(self, name, notes).plot(path, kind)
 
     # -- as an object --------------------------------------------------------------------------
 

@@ -130,12 +130,15 @@ class State:
     def add_many(self, batch: Batch, time: float) -> list[Event]:
         """Take in many values known from elsewhere, together."""
         events, left = [], len(batch.values)
-        for number, (unit, value, std, count) in zip(
-            self.game.add_many(batch), batch.rows(), strict=True
+        rows = [None] * left if batch.measured is None else batch.measured.tolist()
+        for number, (unit, value, std, count), measured in zip(
+            self.game.add_many(batch), batch.rows(), rows, strict=True
         ):
             params = params_json(self.optimizer.space.decode(unit))
             self.seq += 1
-            data = as_data({"batch": left, "count": count if count > 1 else None})
+            values = self.optimizer.constraints.named(measured)
+            fields = {"values": values, "batch": left, "count": count if count > 1 else None}
+            data = as_data(fields)
             point = _as_bytes(unit)
             events.append(
                 Event(self.seq, Kind.ADD, number, time, value, params, point, std=std, data=data)
@@ -311,7 +314,9 @@ class State:
             stds = np.array([each.std for each in seen], dtype=float)
             counts = np.array([each.count for each in seen])
             many = counts if (counts > 1).any() else None
-            self.game.add_many(Batch(np.array(units), values, stds, many))
+            measured = [each.values for each in seen if each.values is not None]
+            known = np.array(measured) if measured else None
+            self.game.add_many(Batch(np.array(units), values, stds, many, known))
             self._look()
         self._batch, self._left = [], 0
 

@@ -301,7 +301,6 @@ class Study(Answers):
             if context is not None:
                 given = optimizer.contexts.joined(params, context, "add")
             if is_many(given, value, optimizer.space):
-                optimizer.constraints.refuse_many()
                 readers = optimizer.space, optimizer.point_of, optimizer.observation
                 batch = read_batch(given, value, std, *readers, count)
                 change.begin()
