@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from partita.errors import NumericalError
 
 from . import _loops
 from .data import MOST_VARIANCE, Data
+from .journal import Journal
 from .settings import LEAST_NOISE, MOST_NOISE, Fixed, Settings, noise_ratio, unit_of
 from .shapes import IDENTITY, Frame, Shape, frame_of
 
@@ -104,15 +105,18 @@ def fit(
     restart: bool = False,
     exact: bool = False,
     shaped: bool = False,
+    journal: Journal | None = None,
 ) -> Fit:
     """Maximise the marginal likelihood with weak priors, from `start` and, if asked, afresh.
 
     Data that are `exact` have hardly any noise: what looks like it is a rough function. If they may
     be `shaped`, the shape is fitted along, by the likelihood of the values as they were told (with
-    the Jacobian); the identity is preferred unless another is more likely by EVIDENCE.
+    the Jacobian); the identity is preferred unless another is more likely by EVIDENCE. With a
+    `journal`, it stops when that says so.
     """
     unit = unit_of(data.means)
-    found = _fit(unit.data(data), unit.settings(start), unit.fixed(fixed), restart, exact, shaped)
+    given = unit.data(data), unit.settings(start), unit.fixed(fixed)
+    found = _fit(*given, restart, exact, shaped, Journal() if journal is None else journal)
     best = unit.restored(found.best)
     if fixed.amplitude is not None:
         best = replace(best, amplitude=fixed.amplitude)  # to the last digit
@@ -120,14 +124,20 @@ def fit(
 
 
 def _fit(
-    data: Data, start: Settings, fixed: Fixed, restart: bool, exact: bool, shaped: bool
+    data: Data,
+    start: Settings,
+    fixed: Fixed,
+    restart: bool,
+    exact: bool,
+    shaped: bool,
+    journal: Journal,
 ) -> Fit:
     """The same for values in a unit of their own: the search ends where its steps are small."""
     most_noise = EXACT_NOISE if exact else MOST_NOISE
     forms = FORMS if fixed.form is None else (fixed.form,)
     frame = frame_of(data.means) if shaped and len(data.means) >= FEWEST_SHAPED else None
     warm = frame is not None and not start.shape.identity and not restart
-    plain = _Posterior(data, fixed, most_noise)
+    plain = _Posterior(data, fixed, most_noise, journal=journal)
     with one_thread():
         starts = [start.vector]
         if restart:
@@ -139,7 +149,7 @@ def _fit(
         best = _least(plain.descend(v, form, iterations) for form in tried for v in starts)
         posterior = plain
         if frame is not None:
-            by_shape = _Posterior(data, fixed, most_noise, frame)
+            by_shape = _Posterior(data, fixed, most_noise, frame, journal)
             if warm:
                 again, steps = ((start.form,), CHECKED) if many else (forms, ITERATIONS)
                 optima = [by_shape.descend(start.vector, f, steps, start.shape) for f in again]
@@ -191,17 +201,20 @@ class _Posterior:
     """
 
     def __init__(
-        self, data: Data, fixed: Fixed, most_noise: float = MOST_NOISE, frame: Frame | None = None
+        self,
+        data: Data,
+        fixed: Fixed,
+        most_noise: float = MOST_NOISE,
+        frame: Frame | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self._raw, self._fixed, self._frame = data, fixed, frame
-        self._most_noise = most_noise
+        self._most_noise, self._journal = most_noise, Journal() if journal is None else journal
         self._total = float(data.counts.sum())
         #: Evaluations over noise ratios; infinite where the noise was told, which τ says nothing
         #: about.
         self._plays = np.where(np.isnan(data.known), data.counts / data.ratios, np.inf)
         self._loudness = float(((data.counts - 1.0) * np.log(data.ratios)).sum())
-        differences = data.points[:, None, :] - data.points[None, :, :]
-        self._squares = np.ascontiguousarray(np.moveaxis(differences**2, -1, 0))
         self._dim = dim = data.points.shape[1]
         #: The vector where it is given; the rest of it is free.
         self._given = np.full(dim + 1, np.nan)
@@ -222,6 +235,17 @@ class _Posterior:
         extra = 2 * (frame is not None) + self._searched
         self._given = np.append(self._given, np.full(extra, np.nan))
         self._free = np.isnan(self._given)
+
+    @property
+    def _squares(self) -> FloatArray:
+        """Squared differences of the points, (d, P, P)."""
+        points = self._raw.points
+
+        def compute() -> FloatArray:
+            differences = points[:, None, :] - points[None, :, :]
+            return np.ascontiguousarray(np.moveaxis(differences**2, -1, 0))
+
+        return cast(FloatArray, self._journal.shared("squares", points, compute))
 
     @property
     def tied(self) -> bool:
@@ -250,17 +274,27 @@ class _Posterior:
         """
         from scipy.optimize import minimize
 
-        result = minimize(
-            self.loss,
-            self._started(vector, place),
-            args=(form,),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=self._bounds(),
-            options={"maxiter": iterations},
-        )
-        loss = float(result.fun)
-        return _Optimum(loss if loss < FAILED else math.inf, form, np.asarray(result.x))
+        def search() -> FloatArray:
+            result = minimize(
+                self._step,
+                self._started(vector, place),
+                args=(form,),
+                jac=True,
+                method="L-BFGS-B",
+                bounds=self._bounds(),
+                options={"maxiter": iterations},
+            )
+            return np.append(result.x, result.fun)
+
+        found = self._journal.section(search)
+        loss = float(found[-1])
+        return _Optimum(loss if loss < FAILED else math.inf, form, found[:-1].copy())
+
+    def _step(self, vector: FloatArray, form: int) -> tuple[float, FloatArray]:
+        """The loss, as a step of the journal."""
+        cost = step_cost(len(self._raw.means), self._dim)
+        both = self._journal.step(cost, lambda: np.append(*self.loss(vector, form)[::-1]))
+        return float(both[-1]), both[:-1].copy()
 
     def _started(self, vector: FloatArray, place: Shape) -> FloatArray:
         """A vector with what the user fixed put in, and no more noise than may be."""
@@ -395,23 +429,29 @@ class _Posterior:
         """All settings, mean and amplitude included."""
         scales, noise = np.exp(vector[: self._dim]), math.exp(vector[self._dim])
         shape = self._shape(vector)
-        data = shape.data(self._raw)
-        mean, square = profile(data, scales, noise, form, self._square(1.0, vector))
+        data, given = shape.data(self._raw), self._square(1.0, vector)
+        cost = step_cost(len(data.means), self._dim)
+        mean, square = self._journal.step(
+            cost, lambda: np.array(profile(data, scales, noise, form, given))
+        ).tolist()
         square = self._square(square, vector)
         return Settings(scales, noise, form, mean, math.sqrt(square), shape)
 
     def spread(self, vector: FloatArray, form: int) -> FloatArray:
         """H^(−1/2) of lengthscales and τ, H the curvature by differences of the gradient."""
+        found = self._rough_spread if self._dim > MANY else self._whole_spread
+        return self._journal.section(lambda: found(vector, form)).copy()
+
+    def _whole_spread(self, vector: FloatArray, form: int) -> FloatArray:
+        """The same with the curvature in all directions."""
         size, step = self._dim + 1, 1e-3
-        if self._dim > MANY:
-            return self._rough_spread(vector, form)
         varied = self._free[:size]
         curvature = np.zeros((size, size))
         for i in np.flatnonzero(varied):
             shift = np.zeros(len(vector))
             shift[i] = step
-            above = self.loss(vector + shift, form)[1][:size]
-            curvature[i] = (above - self.loss(vector - shift, form)[1][:size]) / (2 * step)
+            above = self._step(vector + shift, form)[1][:size]
+            curvature[i] = (above - self._step(vector - shift, form)[1][:size]) / (2 * step)
         free = np.ix_(varied, varied)
         values, vectors = np.linalg.eigh(0.5 * (curvature + curvature.T)[free])
         root = np.zeros((size, size))
@@ -428,7 +468,7 @@ class _Posterior:
         shifts = np.zeros((2, len(vector)))
         shifts[0, : self._dim], shifts[1, self._dim] = step, step
         rises = [
-            (self.loss(vector + shift, form)[1] - self.loss(vector - shift, form)[1]) / (2 * step)
+            (self._step(vector + shift, form)[1] - self._step(vector - shift, form)[1]) / (2 * step)
             for shift in shifts
         ]
         curvature = np.append(rises[0][: self._dim], rises[1][self._dim])
@@ -438,13 +478,20 @@ class _Posterior:
         return np.diag(np.where(self._free[:size], root, 0.0))
 
 
-def loss_of(data: Data, settings: Settings, fixed: Fixed) -> float:
+def step_cost(points: int, dim: int) -> float:
+    """About how many microseconds one evaluation of the likelihood takes."""
+    return 100.0 + 1.2e-4 * points**3 + (0.015 + 0.002 * dim) * points**2
+
+
+def loss_of(
+    data: Data, settings: Settings, fixed: Fixed, journal: Journal | None = None
+) -> float:
     """The negative log posterior of settings by shaped data, with mean and amplitude at their best.
 
-    Where noise was told, the amplitude is that of the settings.
+    Where noise was told, the amplitude is that of the settings. With a `journal`, it is one step.
     """
-    posterior = _Posterior(data, fixed)
-    return posterior.loss(posterior.vector_of(settings), settings.form)[0]
+    posterior = _Posterior(data, fixed, journal=journal)
+    return posterior._step(posterior.vector_of(settings), settings.form)[0]
 
 
 class Profile(NamedTuple):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -20,7 +21,8 @@ from partita._types import FloatArray
 
 from . import _loops
 from .data import Data
-from .fitting import JITTER, loss_of
+from .fitting import JITTER, loss_of, step_cost
+from .journal import Journal
 from .settings import Fixed, Settings
 
 #: Observations that the overall noise counts for at each place.
@@ -79,23 +81,38 @@ class NoiseMap:
         return np.asarray(_loops.gaussian_sums(*args))
 
 
-def learn_map(data: Data, settings: Settings, fixed: Fixed) -> NoiseMap | None:
-    """The map that makes shaped data most likely under given settings, None if none does."""
+def learn_map(
+    data: Data, settings: Settings, fixed: Fixed, journal: Journal | None = None
+) -> NoiseMap | None:
+    """The map that makes shaped data most likely under given settings, None if none does.
+
+    With a `journal`, it stops when that says so.
+    """
+    journal = Journal() if journal is None else journal
     even = data._replace(ratios=np.ones(len(data.means)))
-    best, least = None, loss_of(even, settings, fixed) - EVIDENCE
+    cost = 2.0 * step_cost(*data.points.shape)
+    best, least = None, loss_of(even, settings, fixed, journal) - EVIDENCE
     with one_thread():
         for width in WIDTHS:
             ratios = even.ratios
             for _ in range(ROUNDS):
-                one = _map_of(even._replace(ratios=ratios), settings, width)
-                ratios = one.at(data.points)
-            loss = loss_of(even._replace(ratios=ratios), settings, fixed) + one.freedom()
+                given = even._replace(ratios=ratios)
+                sums = journal.step(cost, partial(_sums_of, given, settings, width))
+                ratios, one = sums[2], NoiseMap(data.points, sums[0], sums[1], _side(width, data))
+            loss = loss_of(even._replace(ratios=ratios), settings, fixed, journal) + one.freedom()
             if loss < least:
                 best, least = one, loss
     return best
 
 
+def _sums_of(data: Data, settings: Settings, width: float) -> FloatArray:
+    """What was observed and expected at the points, and the ratios there by that, (3, P)."""
+    made = _map_of(data, settings, width)
+    return np.stack([made.observed, made.expected, made.at(data.points)])
+
+
 def _map_of(data: Data, settings: Settings, width: float) -> NoiseMap:
+    """The map by the residuals and replicates of shaped data, under the ratios that they have."""
     from scipy.linalg import cho_factor, lapack
 
     scaled = data.points / settings.scales
@@ -111,5 +128,8 @@ def _map_of(data: Data, settings: Settings, width: float) -> NoiseMap:
     unknown = np.isnan(data.known)
     observed = np.where(unknown, data.ratios * weights**2 * noise + within, 0.0)
     expected = np.where(unknown, np.diagonal(inverse) * noise + data.counts - 1.0, 0.0)
-    side = width * math.sqrt(data.points.shape[1])
-    return NoiseMap(data.points, observed, expected, side)
+    return NoiseMap(data.points, observed, expected, _side(width, data))
+
+
+def _side(width: float, data: Data) -> float:
+    return width * math.sqrt(data.points.shape[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -60,6 +61,14 @@ class Note(NamedTuple):
     upper: float
 
 
+class Draft(NamedTuple):
+    """A note that is being made: the highest upper bound in the first `number` regions."""
+
+    told: int
+    number: int
+    upper: float
+
+
 @dataclass(eq=False)
 class Answers:
     """Answers under given settings, by the posterior of each region."""
@@ -70,6 +79,7 @@ class Answers:
     _model: Model
     _proposals: Proposals
     notes: list[Note] = field(default_factory=list)
+    _draft: Draft | None = None
     #: The highest bounds in the regions, and the settings that they were computed under.
     _bounds: dict[Region, _Bound] = field(default_factory=dict)
     _under: Settings | None = None
@@ -143,6 +153,7 @@ class Answers:
         return {
             "told": wholes(note.told for note in self.notes),
             "uppers": np.array([note.upper for note in self.notes], dtype=float),
+            "draft": None if self._draft is None else self._draft._asdict(),
         }
 
     def restore(self, saved: Saved) -> None:
@@ -150,6 +161,11 @@ class Answers:
         told = saved.wholes("told", (None,), 1).tolist()
         uppers = saved.floats("uppers", (len(told),), high=math.inf).tolist()
         self.notes = [Note(*note) for note in zip(told, uppers, strict=True)]
+        self._draft = None
+        if "draft" in saved:
+            part = saved.part("draft")
+            number = part.integer("number", 0, len(self._regions))
+            self._draft = Draft(part.integer("told", 1), number, part.real("upper", -math.inf, math.inf))
 
     # -- certificates ------------------------------------------------------------------------------
 
@@ -166,22 +182,41 @@ class Answers:
         """Whether it is time to note what f is at most, to see later whether that was so."""
         return not self.notes or told >= NOTE_FACTOR * self.notes[-1].told
 
-    def note(self, answer: Recommendation, settings: Settings, told: int) -> None:
-        """Note what f is at most, by what was told so far."""
-        self.notes.append(Note(told, self._ceiling(answer, settings)))
+    @property
+    def noting(self) -> bool:
+        """Whether a note is being made."""
+        return self._draft is not None
+
+    def begin_note(self, told: int) -> None:
+        """Begin to note what f is at most, by what was told so far."""
+        self._draft = Draft(told, 0, -math.inf)
+
+    def carry_on_note(self, best: Callable[[], Recommendation], settings: Settings) -> None:
+        """Look at one region more for the note that is being made, or end it with the answer."""
+        assert self._draft is not None
+        told, number, upper = self._draft
+        if number < len(self._regions):
+            self._draft = None  # given up if this raises an error
+            upper = max(upper, self._bound(self._regions[number], settings))
+            self._draft = Draft(told, number + 1, upper)
+            return
+        self._draft = None
+        self.notes.append(Note(told, max(upper, best().upper)))
 
     def _ceiling(self, answer: Recommendation, settings: Settings) -> float:
         """The highest upper bound on f, in any region and at the answer."""
+        return max(answer.upper, *(self._bound(region, settings) for region in self._regions))
+
+    def _bound(self, region: Region, settings: Settings) -> float:
+        """The highest upper bound in a region, computed again only if something has changed."""
         if settings is not self._under:
             self._under, self._bounds = settings, {}
-        for region in self._regions:
-            # Sites around a region change as well, and leave it only when it gains one of its own.
-            own, changes = len(region.sites), int(self._sums.changes[region.informed_by].sum())
-            known = self._bounds.get(region)
-            if known is None or (known.own, known.changes) != (own, changes):
-                upper = self._highest_in(region, settings)
-                self._bounds[region] = _Bound(own, changes, upper)
-        return max(answer.upper, *(self._bounds[region].upper for region in self._regions))
+        # Sites around a region change as well, and leave it only when it gains one of its own.
+        own, changes = len(region.sites), int(self._sums.changes[region.informed_by].sum())
+        known = self._bounds.get(region)
+        if known is None or (known.own, known.changes) != (own, changes):
+            known = self._bounds[region] = _Bound(own, changes, self._highest_in(region, settings))
+        return known.upper
 
     def _highest_in(self, region: Region, settings: Settings) -> float:
         """The highest upper bound found in a region, whatever was asked before."""

@@ -34,7 +34,7 @@ from .candidates import Plan, Proposals
 from .drift import Drift
 from .given import as_fixed
 from .limits import Limit, Limits
-from .model import Model
+from .model import FIT_WORK, Model
 from .regions import Regions
 from .report import Report
 from .search import RENEW_EARLY, Search
@@ -139,7 +139,7 @@ class CalibratedUCB(Policy):
     takes_std = True
     takes_fixed = True
     takes_count = True
-    state_version = 3
+    state_version = 4
 
     _sites: ArmSites | BoxSites
     #: The values; their regions; the fitted settings; the search and the answers.
@@ -398,16 +398,31 @@ class CalibratedUCB(Policy):
             self._limits.succeed(site)
         self._search.observe(number, site, value, std)
         outlook = self._search.outlooks[number]  # a cut would replace it
-        fitted = self._refit_if_due()
         self._cut_if_due(number)
-        noted = self.domain.dim <= CERTIFIED_DIMS  # notes are for certificates alone
-        if noted and fitted and self._answers.note_due(self._told):
-            with suppress(NumericalError):
-                self._answers.note(self._best(), self._answering(), self._told)
         if outlook.stale and len(self._regions) > 1 and self._seen >= len(self._start):
             self._search.look_around()
+        self._work_ahead()
         if self._drift is not None and self._drift.suspects:
             self._forget(self._drift.remembered(self._sites, self._model))
+
+    def _work_ahead(self) -> None:
+        """Do one piece of what is due, so that no ask or tell has to do it all.
+
+        That is half of a renewal if it is needed next, or some steps of a fit, or the bound of one
+        region for a note.
+        """
+        due = not self._model.learning and self._seen >= self._next_fit
+        alone = not self._pending and self._seen >= self._first  # others would change the region
+        if not due and alone and self._search.prepare(self._seen):
+            return
+        if self._model.learning or due:
+            # Notes are for certificates alone.
+            noted = self._refit_if_due() and self.domain.dim <= CERTIFIED_DIMS
+            if noted and self._answers.note_due(self._told):
+                self._answers.begin_note(self._told)
+        elif self._answers.noting:
+            with suppress(NumericalError):
+                self._answers.carry_on_note(self._best, self._answering())
 
     def _record_many(
         self, sites: IntArray, values: FloatArray, stds: FloatArray | None = None
@@ -426,7 +441,7 @@ class CalibratedUCB(Policy):
             self._search.renew_soon(number)
             if self._seen < RESTART or self._seen == end:
                 afresh = self._seen > RESTART_GROWTH * fitted
-                fitted = self._seen if self._refit_if_due(afresh) else fitted
+                fitted = self._seen if self._refit_if_due(afresh, at_once=True) else fitted
             self._cut_if_due(number)
         if self._drift is not None:
             for site, value, std in zip(sites.tolist(), values.tolist(), noises, strict=True):
@@ -446,8 +461,8 @@ class CalibratedUCB(Policy):
         if self._limits is not None:
             self._limits.succeed(site)
         self._search.renew_soon(number)
-        self._refit_if_due()
         self._cut_if_due(number)
+        self._refit_if_due()
 
     def _check_repeated(self, counted: Counted) -> None:
         if np.isnan(counted.stds[counted.counts > 1]).any():
@@ -468,21 +483,34 @@ class CalibratedUCB(Policy):
             self._search.admit(self._regions.add(site))
         return self._regions.home[site]
 
-    def _refit_if_due(self, afresh: bool = False) -> bool:
-        """Fit the settings again if there are enough new values; return whether it was done."""
+    def _refit_if_due(self, afresh: bool = False, at_once: bool = False) -> bool:
+        """Fit the settings if there are enough new values; return whether there are new settings.
+
+        Of a larger fit, only some steps are done, unless it is to be done `at_once`. The next call
+        goes on with it.
+        """
         seen = self._seen
+        if self._model.learning and not (at_once and seen >= self._next_fit):
+            return self._model.advance(self._regions.played, FIT_WORK) and self._put_in_force()
         if seen < self._next_fit:
             return False
-        self._refit(afresh)
         self._next_fit = max(seen + REFIT_STEP, int(seen * REFIT_FACTOR))
-        return True
+        if at_once or seen < RESTART:
+            return self._refit(afresh)
+        self._model.begin(self._regions.played)
+        return False
 
-    def _refit(self, afresh: bool = False) -> None:
+    def _refit(self, afresh: bool = False) -> bool:
         """Learn the settings from all values; the search begins afresh, too, if asked or early."""
+        learned = self._model.learn(self._regions.played, afresh or self._seen < RESTART)
+        return learned and self._put_in_force()
+
+    def _put_in_force(self) -> bool:
+        """Have new settings used everywhere; True."""
         if self._drift is not None:
             self._drift.forget_forecasts()
-        if self._model.learn(self._regions.played, restart=afresh or self._seen < RESTART):
-            self._search.renew_all(revive=True)
+        self._search.renew_all(revive=True)
+        return True
 
     def _cut_if_due(self, number: int) -> None:
         """Split a region in two, and its halves, while they have too many sites."""
@@ -519,6 +547,7 @@ class CalibratedUCB(Policy):
         self._drift.renumber(moved)
         self._sums = self._model.sums = Sums(self._sites)
         self._assemble(self._search.proposals, self._search.random)
+        self._model.give_up()
         self._limits, self._seen = None, 0
         self._given_up.clear()
         for site, report in zip(log.sites, log.reports, strict=True):

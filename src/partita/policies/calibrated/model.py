@@ -20,18 +20,20 @@ from partita.errors import NumericalError
 from partita.gp import _loops
 from partita.gp.data import Data, farthest
 from partita.gp.fitting import JITTER, Fit, fit, profile
-from partita.gp.noise_map import NoiseMap, learn_map
+from partita.gp.journal import Paused
+from partita.gp.noise_map import NoiseMap
 from partita.gp.settings import FARTHEST, Fixed, Settings, first_settings
 from partita.gp.shapes import IDENTITY
 
+from .learning import Fitting
 from .values import Sums
 
 #: Points that a fit looks at, at most.
 FIT_POINTS = 200
-#: Without noise, the shape is looked for without points as close as this to others, in sides of
-#: the domain: their differences are below the least noise that a model has, and a shape would seem
-#: likely that blows them up.
-CLOSE = 0.01
+#: The work that a tell does for a fit, in about microseconds (`gp.fitting.step_cost`).
+FIT_WORK = 3000.0
+#: The points that those of a fit are chosen from, at most.
+MOST_LOOKED = 4000
 #: Points nearer than this to others, in lengthscales, say little about the amplitude without noise.
 APART = 0.1
 #: Data that cannot be factorised are tried with this many times the noise.
@@ -61,6 +63,8 @@ class Model:
 
     #: Where the noise is loud, if it is not the same everywhere.
     _noise: NoiseMap | None
+    #: The fit that is under way.
+    _fitting: Fitting | None
 
     def __init__(
         self, dim: int, sums: Sums, fixed: Fixed, delta: float, shaped: bool = True
@@ -68,7 +72,7 @@ class Model:
         self.sums, self._fixed, self._delta = sums, fixed, delta
         #: What is known of f's values or noise is known of them as they are.
         self._shaped = shaped and not fixed.anything
-        self._noise = None
+        self._noise = self._fitting = None
         self.fit = Fit(first_settings(dim, fixed), np.zeros((dim + 1, dim + 1)))
         self.believed = self.fit.best
 
@@ -77,51 +81,61 @@ class Model:
 
         The search begins at the last settings, and afresh as well to `restart`.
         """
+        self.begin(played, restart)
+        return self.advance(played, math.inf)
+
+    # -- a fit, some steps at a time ---------------------------------------------------------------
+
+    @property
+    def learning(self) -> bool:
+        """Whether a fit is under way."""
+        return self._fitting is not None
+
+    def begin(self, played: IntArray, restart: bool = False) -> None:
+        """Begin a fit to the values as they are now; one that was under way is given up."""
         if self._fixed.noise_std is None:
             self.sums.detect_noise(played, self.fit.best.shape)
-        data, last = self._spread_out(played), self.fit
+        # Steep at a tie, a shape would seem likely.
+        shaped = self._shaped and not self.sums.tied
+        self._fitting = Fitting(self._spread_out(played), restart, self.sums.exact, shaped)
+
+    def give_up(self) -> None:
+        """End a fit that is under way without its settings."""
+        self._fitting = None
+
+    def advance(self, played: IntArray, work: float) -> bool:
+        """Spend work on the fit that is under way; whether there are new settings now.
+
+        Until then the last ones hold. If values turn out to have noise after all, the fit begins
+        again.
+        """
+        fitting = self._fitting
+        if fitting is None:
+            return False
+        if fitting.exact and not self.sums.exact:
+            self.begin(played, fitting.restart)
+            return False
+        data, last = fitting.data, self.fit
         if float(np.ptp(data.means)) == 0.0 and float(data.within.sum()) == 0.0:
             # Flat: nothing else to learn.
             level = replace(last.best, mean=float(data.means[0]), shape=IDENTITY)
-            self.fit, self.believed = replace(last, best=level), level
+            self.fit, self.believed, self._fitting = replace(last, best=level), level, None
             return True
-        exact = self.sums.exact
+        fitting.journal.spend(work)
         try:
-            self.fit = self._fit(data, restart)
-            self._map_noise(data)
-        except NumericalError:
+            self.fit, self._noise = fitting.carry_on(last.best, self._fixed)
+        except Paused:
             return False
+        except NumericalError:
+            self._fitting = None
+            return False
+        self._fitting = None
         self.believed = best = self.fit.best
-        if exact and self._fixed.amplitude is None:
+        if fitting.exact and self._fixed.amplitude is None:
             data = best.shape.data(self._far_apart(played))
             apart = profile(data, best.scales, best.noise, best.form, best.amplitude**2)
             self.believed = replace(best, amplitude=max(math.sqrt(apart.square), best.amplitude))
         return True
-
-    def _fit(self, data: Data, restart: bool) -> Fit:
-        """Fit shape and settings; without noise first the shape, to points not too close."""
-        best, exact = self.fit.best, self.sums.exact
-        shaped = self._shaped and not self.sums.tied  # steep at a tie, it would seem likely
-        if not exact or not shaped:
-            return fit(data, best, self._fixed, restart, exact, shaped)
-        apart = data.take(farthest(data.points, len(data.points), CLOSE))
-        shape = fit(apart, best, self._fixed, restart, exact, shaped=True).best.shape
-        start = replace(best, shape=IDENTITY)
-        found = fit(shape.data(data), start, self._fixed, restart, exact)
-        return replace(found, best=replace(found.best, shape=shape))
-
-    def _map_noise(self, data: Data) -> None:
-        """Learn where the noise is loud, and the settings again if it differs."""
-        best, self._noise = self.fit.best, None
-        if self.sums.exact or self._fixed.noise_std is not None:
-            return
-        shaped = best.shape.data(data)
-        self._noise = learn_map(shaped, best, self._fixed)
-        if self._noise is not None:
-            shaped = shaped._replace(ratios=self._noise.at(data.points))
-            plain = replace(best, shape=IDENTITY)
-            again = fit(shaped, plain, replace(self._fixed, form=best.form))
-            self.fit = replace(again, best=replace(again.best, shape=best.shape))
 
     def state(self) -> State:
         """What was learned, as plain data."""
@@ -130,6 +144,7 @@ class Model:
             "fit": self.fit.state(),
             "believed": None if same else self.believed.state(),
             "noise": None if self._noise is None else self._noise.state(),
+            "fitting": None if self._fitting is None else self._fitting.state(),
         }
 
     def restore(self, saved: Saved) -> None:
@@ -140,6 +155,10 @@ class Model:
         if "believed" in saved:
             self.believed = Settings.restored(saved.part("believed"), dim)
         self._noise = NoiseMap.restored(saved.part("noise"), dim) if "noise" in saved else None
+        self._fitting = None
+        if "fitting" in saved:
+            self._fitting = Fitting.restored(saved.part("fitting"), dim)
+            self._fitting.repeat(self.fit.best, self._fixed)
 
     def noise_at(self, points: FloatArray) -> FloatArray:
         """Variances of the noise at points (n, d), over the overall one, (n,)."""
@@ -212,18 +231,26 @@ class Model:
         The points evaluated most lie around the best ones; a fit that looked at them alone would
         take the rest of the domain to be as flat.
         """
-        data = self.sums.data(played)
         if len(played) <= FIT_POINTS:
-            return data
-        return self.sums.data(played[farthest(data.points, FIT_POINTS)])
+            return self.sums.data(played)
+        looked = _some(played)
+        return self.sums.data(looked[farthest(self.sums.points(looked), FIT_POINTS)])
 
     def _far_apart(self, played: IntArray) -> Data:
         """The same, without points very near to others, in lengthscales.
 
         Where values have no noise, those are foretold so well that the amplitude seems small.
         """
-        points = self.sums.data(played).points / self.fit.best.scales
-        return self.sums.data(played[farthest(points, FIT_POINTS, APART)])
+        looked = _some(played)
+        points = self.sums.points(looked) / self.fit.best.scales
+        return self.sums.data(looked[farthest(points, FIT_POINTS, APART)])
+
+
+def _some(played: IntArray) -> IntArray:
+    """At most MOST_LOOKED of the sites, evenly from the first to the last."""
+    if len(played) <= MOST_LOOKED:
+        return played
+    return played[np.linspace(0, len(played) - 1, MOST_LOOKED).astype(np.int64)]
 
 
 # -- the posterior by the data of a region ---------------------------------------------------------

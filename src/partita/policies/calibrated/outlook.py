@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from partita._types import FloatArray
+from partita.gp.fitting import Fit
 from partita.gp.settings import Settings
 
 from .candidates import Candidates
+from .model import Conditioned, Moments
 from .regions import Region
 
 
@@ -20,6 +22,21 @@ class Forecast(NamedTuple):
     point: FloatArray
     mean: float
     variance: float
+
+
+class Preparation(NamedTuple):
+    """The first half of the renewal of a region: its posterior under drawn settings.
+
+    It holds while the fit, and the values of the sites that inform the region, stay the same.
+    """
+
+    region: Region
+    drawn: Settings
+    posterior: Conditioned
+    at_held: Moments  # at the region's own sites
+    fit: Fit
+    changes: int  # of the values of the sites
+    agree: bool  # whether replicates counted once
 
 
 @dataclass

@@ -17,7 +17,7 @@ from partita._types import BoolArray, FloatArray, IntArray, Interval
 from partita.gp.settings import Fixed, Settings
 from partita.partition.sites import ArmSites, BoxSites
 
-from .model import Conditioned, Model
+from .model import FIT_WORK, Conditioned, Model
 from .regions import Region, Regions
 from .values import Sums
 
@@ -93,14 +93,23 @@ class Quantity:
         if site not in self._regions.home:
             self._regions.add(site)
         number = self._regions.home[site]
-        if self._seen >= self._next_fit:
-            self._model.learn(self._regions.played, restart=self._seen < RESTART)
-            self._next_fit = max(self._seen + STEP, int(self._seen * FACTOR))
+        self._refit_if_due()
         due = [number]
         while due:
             number = due.pop()
             if self._regions.cut(number, self._model.fit.best.scales):
                 due += [number, len(self._regions) - 1]
+
+    def _refit_if_due(self) -> None:
+        """Fit the settings if there are enough new values; of a larger fit, do some steps."""
+        if self._model.learning:
+            self._model.advance(self._regions.played, FIT_WORK)
+        elif self._seen >= self._next_fit:
+            self._next_fit = max(self._seen + STEP, int(self._seen * FACTOR))
+            if self._seen < RESTART:
+                self._model.learn(self._regions.played, restart=True)
+            else:
+                self._model.begin(self._regions.played)
 
     def moments(self, points: FloatArray) -> Moments:
         """The posterior at points (n, d) of the unit cube."""

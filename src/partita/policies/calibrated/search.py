@@ -19,7 +19,7 @@ from .candidates import EXPLORATION, Candidates, Plan, Proposals, best_of, keep_
 from .climbs import MANY, climbs
 from .limits import LEAST_CHANCE, Limits
 from .model import Model
-from .outlook import Forecast, Outlook
+from .outlook import Forecast, Outlook, Preparation
 from .regions import Region, Regions
 from .values import Sums
 
@@ -78,6 +78,8 @@ class Search:
     _turn: int = 0
     _settled: int = 0
     _explored: int = 0
+    #: The first half of a renewal that is due, done ahead.
+    _preparation: Preparation | None = None
     #: What the model says of the last point that was chosen by its index.
     forecast: Forecast | None = None
 
@@ -100,8 +102,17 @@ class Search:
             "candidates": [
                 one.candidates.state() for one in self.outlooks if one.candidates is not None
             ],
+            "preparation": self._preparation_state(),
             **{name: getattr(self, name) for name in _CLOCKS},
         }
+
+    def _preparation_state(self) -> State | None:
+        """The settings that were drawn for the renewal that is prepared, and of which region."""
+        ready = self._preparation
+        if ready is None or not self._holds(ready):
+            return None
+        number = next(i for i, region in enumerate(self._regions) if region is ready.region)
+        return {"region": number, "drawn": ready.drawn.state()}
 
     def restore(self, saved: Saved) -> None:
         """Restore saved outlooks, of regions and sites that are there already."""
@@ -125,6 +136,13 @@ class Search:
                 saved.refuse("candidates are missing")
             args = self._sites, self.proposals, RENEW_LAST
             self.outlooks[i].candidates = Candidates.restored(state, *args)
+        self._preparation = None
+        if "preparation" in saved:
+            part = saved.part("preparation")
+            region = self._regions[part.integer("region", 0, number - 1)]
+            part.require(len(region.informed_by), "a region with data")
+            drawn = Settings.restored(part.part("drawn"), self._sites.scaled.shape[1])
+            self._preparation = self._prepared(region, drawn)
 
     # -- what has come -----------------------------------------------------------------------------
 
@@ -136,11 +154,13 @@ class Search:
         outlook = self.outlooks[number]
         self._use(outlook)
         candidates = outlook.candidates
-        if candidates is None or outlook.stale:
+        if candidates is None:
             return
         j = candidates.number_of(site, self._sites.scaled[site])
-        if j is None or candidates.full:
+        if j is None or candidates.full or outlook.stale:
             outlook.stale = True
+            if j is not None:
+                candidates.played[j] = True
         else:
             candidates.observe(j, *self._shaped(candidates.settings, site, value, std))
             self._summarise(outlook)
@@ -171,7 +191,7 @@ class Search:
 
     def follow_cut(self, number: int) -> None:
         """Take note that a region was cut, and the last one is its upper half."""
-        whole = self.outlooks[number]
+        whole, self._preparation = self.outlooks[number], None
         self.outlooks[number] = whole.of_part(self._regions[number])
         self.outlooks.append(whole.of_part(self._regions[len(self.outlooks)]))
 
@@ -255,26 +275,67 @@ class Search:
         outlook.used_at = self._clock = self._clock + 1
 
     def _best_region(self, probe: bool, told: int, plan: Plan) -> Outlook:
-        """The region of the highest index, for a probe of the highest bound, ready to evaluate."""
-        for outlook in self.outlooks:
-            if outlook.stale and not (math.isinf(outlook.index) and len(self.outlooks) > 1):
-                self.renew(outlook, told, plan)
+        """The region of the highest index, for a probe of the highest bound, ready to evaluate.
+
+        One region is renewed at most: the best if that is due, or another. Those that wait for
+        their turn are ready with the candidates that they have.
+        """
+
+        def merit(outlook: Outlook) -> float:
+            return outlook.ceiling if probe else self._promise(outlook, plan)
+
         while True:
-            best = max(self.outlooks, key=lambda o: o.ceiling if probe else self._promise(o, plan))
+            best = max(self.outlooks, key=merit)
+            if best.candidates is not None and not best.stale:
+                break
+            ranked, cold = not math.isinf(best.index), best.candidates is None
             self._use(best)
-            if best.candidates is not None:
-                return best
-            ranked = not math.isinf(best.index)
             self.renew(best, told, plan)
             if ranked and best.candidates is not None and len(best.candidates.points):
-                return best
+                other = max(self.outlooks, key=merit)
+                return best if cold or other.candidates is None else self._used(other)
+        due = self._next_due()
+        if due is not None:
+            self.renew(due, told, plan)
+            other = max(self.outlooks, key=merit)
+            best = best if other.candidates is None else other
+        return self._used(best)
+
+    def _used(self, outlook: Outlook) -> Outlook:
+        self._use(outlook)
+        return outlook
+
+    def _next_due(self) -> Outlook | None:
+        """The region to be renewed next, if any: that prepared, or that of the highest index."""
+        due = [one for one in self.outlooks if one.stale and not math.isinf(one.index)]
+        if not due:
+            return None
+        ready = self._preparation
+        if ready is not None and self._holds(ready):
+            prepared = [one for one in due if one.region is ready.region]
+            if prepared:
+                return prepared[0]
+        return max(due, key=lambda one: one.index)
+
+    def prepare(self, told: int) -> bool:
+        """Do half of the next renewal ahead, if one is due; whether there was anything to do."""
+        best = max(self.outlooks, key=lambda one: one.index)
+        needed = best.stale or best.candidates is None
+        due = best if needed else self._next_due()
+        if due is None:
+            return False
+        ready = self._preparation
+        if ready is not None and ready.region is due.region and self._holds(ready):
+            return False
+        self._preparation = self._prepared(due.region, self._drawn(told))
+        return True
 
     def _any_region(self, told: int, plan: Plan) -> Outlook:
         """The region of a point drawn from the whole domain, ready to evaluate."""
         number = self._regions.number_at(self.proposals.anywhere(self.random))
         outlook = self.outlooks[number]
         self._use(outlook)
-        if outlook.candidates is None or outlook.stale:
+        if outlook.candidates is None:
             self.renew(outlook, told, plan)
         return outlook
 
@@ -377,11 +438,13 @@ class Search:
         """Draw settings and candidates again, and compute the posterior of the candidates."""
         region, exact = outlook.region, self._sums.exact
         own = region.own
-        assert len(own) or len(region.around), "a region has data"
-        temperature = TEMPERATURE * min(1.0, math.sqrt(COOLING / max(told, 1)))
-        drawn = self._model.fit.draw(self.random, temperature)
-        posterior = self._model.choosing(region.informed_by, drawn)
-        held, at_held = self._sites.scaled[own], posterior.moments_of(len(own))
+        ready = self._preparation
+        if ready is None or ready.region is not region or not self._holds(ready):
+            ready = self._prepared(region, self._drawn(told))
+        else:
+            self._preparation = None
+        posterior, at_held = ready.posterior, ready.at_held
+        held = self._sites.scaled[own]
         best = best_of(held, self._merits(held, at_held.mean), region)
         fresh = self.proposals.draw(self.random, region.lower, region.upper, best)
         if self.continuous and held.shape[1] > MANY:
@@ -407,6 +470,28 @@ class Search:
         outlook.stale = False
         self._summarise(outlook)
         self._cool()
+
+    def _drawn(self, told: int) -> Settings:
+        """Settings from their posterior, less widely the more values have come."""
+        temperature = TEMPERATURE * min(1.0, math.sqrt(COOLING / max(told, 1)))
+        return self._model.fit.draw(self.random, temperature)
+
+    def _prepared(self, region: Region, drawn: Settings) -> Preparation:
+        """The first half of the renewal of a region, under drawn settings."""
+        assert len(region.sites) or len(region.around), "a region has data"
+        posterior = self._model.choosing(region.informed_by, drawn)
+        at_held = posterior.moments_of(len(region.sites))
+        changes = int(self._sums.changes[region.informed_by].sum())
+        known = self._model.fit, changes, self._sums.agree
+        return Preparation(region, drawn, posterior, at_held, *known)
+
+    def _holds(self, ready: Preparation) -> bool:
+        """Whether nothing has come since that changes what was prepared."""
+        if ready.fit is not self._model.fit or ready.agree != self._sums.agree:
+            return False
+        region = ready.region  # sites around it leave it only when it gains one of its own
+        changes = int(self._sums.changes[region.informed_by].sum())
+        return len(region.sites) == len(ready.at_held.mean) and changes == ready.changes
 
     def _summarise(self, outlook: Outlook) -> None:
         """Compute what the choice between regions looks at."""

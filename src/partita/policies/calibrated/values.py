@@ -193,6 +193,10 @@ class Sums:
             np.concatenate([known, 1.0 / self._precision[again]]),
         )
 
+    def points(self, sites: IntArray) -> FloatArray:
+        """The points (n, d) of sites, in the unit cube."""
+        return np.asarray(self._sites.scaled[sites])
+
     def told(self, site: int, value: float, std: float) -> Data:
         """Data of a single value at a site whose noise was told."""
         points, one = self._sites.scaled[site : site + 1], np.ones(1)
