@@ -48,8 +48,9 @@ STREAM = 5
 #: The settings are fitted again when the number of values has grown by this factor, and by at least
 #: REFIT_STEP.
 REFIT_FACTOR, REFIT_STEP = 1.4, 4
-#: This factor where choices follow a trend, so that only answers and the shape need the settings.
-FOLLOWED_REFIT = 4.0
+#: The same where choices follow a trend, and the points that a fit looks at: only answers and the
+#: shape need the settings there.
+FOLLOWED_REFIT, FOLLOWED_POINTS = 4.0, 100
 #: Fits of fewer observations also start from scratch; later that finds nothing better.
 RESTART = 40
 #: So does the fit after a bulk tell that brought more than this many times the values.
@@ -232,6 +233,7 @@ class CalibratedUCB(Policy):
             return None
         if domain.dim <= FOLLOWED_FROM:
             return None
+        self._model.fit_points = FOLLOWED_POINTS
         return Follower(sites, self._sums, self._model, self._search.proposals)
 
     @property

@@ -57,6 +57,8 @@ class Model:
     fit: Fit  # the most likely settings, and how far off they may be: the choice draws from these
     believed: Settings  # those that answers come from
 
+    #: Points that a fit looks at, at most.
+    fit_points: int = FIT_POINTS
     #: Where the noise is loud, if it is not the same everywhere.
     _noise: NoiseMap | None
 
@@ -198,9 +200,9 @@ class Model:
         take the rest of the domain to be as flat.
         """
         data = self.sums.data(played)
-        if len(played) <= FIT_POINTS:
+        if len(played) <= self.fit_points:
             return data
-        return self.sums.data(played[farthest(data.points, FIT_POINTS)])
+        return self.sums.data(played[farthest(data.points, self.fit_points)])
 
     def _far_apart(self, played: IntArray) -> Data:
         """The same, without points very near to others, in lengthscales.

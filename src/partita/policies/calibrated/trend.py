@@ -44,12 +44,12 @@ class Parts(NamedTuple):
 
 
 class Trend(NamedTuple):
-    """A fitted trend: its centre, the level, the coefficients, their factor, and what is left."""
+    """A fitted trend: its centre, the level, the coefficients, how sure they are, and what is left."""
 
     centre: FloatArray  # (d,)
     level: float
     coefficients: FloatArray  # (p,)
-    factor: FloatArray  # L, (p, p)
+    inverse: FloatArray  # L⁻¹, (p, p): a draw is θ + L⁻ᵀ times white noise
     spread: float  # the standard deviation of a value of weight 1 about the trend
 
     @property
@@ -59,12 +59,8 @@ class Trend(NamedTuple):
 
     def drawn(self, random: np.random.Generator, temperature: float) -> Parts:
         """Slopes and curves from their posterior, this many times as far from the most likely."""
-        from scipy.linalg import solve_triangular
-
         white = random.standard_normal(len(self.coefficients))
-        with one_thread():
-            away = solve_triangular(self.factor, white, lower=True, trans=1, check_finite=False)
-        return _parts(self.coefficients + temperature * self.spread * away)
+        return _parts(self.coefficients + temperature * self.spread * (white @ self.inverse))
 
     def means(self, points: FloatArray) -> FloatArray:
         """The trend at points (n, d), (n,)."""
@@ -72,12 +68,9 @@ class Trend(NamedTuple):
 
     def deviations(self, points: FloatArray) -> FloatArray:
         """Standard deviations of the trend at points (n, d), (n,)."""
-        from scipy.linalg import solve_triangular
-
-        rows = features(points - self.centre)
         with one_thread():
-            solved = solve_triangular(self.factor, rows.T, lower=True, check_finite=False)
-        return np.asarray(self.spread * np.sqrt((solved**2).sum(axis=0)))
+            solved = features(points - self.centre) @ self.inverse.T
+        return np.asarray(self.spread * np.sqrt((solved**2).sum(axis=1)))
 
     def state(self) -> State:
         """The trend as plain data."""
@@ -91,7 +84,7 @@ class Trend(NamedTuple):
             saved.floats("centre", (dim,), 0.0, 1.0),
             saved.real("level"),
             saved.floats("coefficients", (p,)),
-            saved.floats("factor", (p, p)),
+            saved.floats("inverse", (p, p)),
             saved.real("spread", 0.0),
         )
 
@@ -120,7 +113,7 @@ def fit_trend(
     window: float,
 ) -> Trend:
     """The trend around a centre (d,) by values (n,) at points (n, d), of noise (n,) around 1."""
-    from scipy.linalg import cho_solve, cholesky
+    from scipy.linalg import cho_solve, cholesky, lapack
 
     away = points - centre
     weights = weights_of(away, noise, window)
@@ -145,10 +138,11 @@ def fit_trend(
                 - float(np.log(np.diagonal(factor)).sum())
             )
             if best is None or likelihood > best[0]:
-                spread = math.sqrt(misfit / total)
-                best = likelihood, Trend(centre, level, coefficients, factor, spread)
-    assert best is not None
-    return best[1]
+                best = likelihood, factor, coefficients, math.sqrt(misfit / total)
+        assert best is not None
+        _, factor, coefficients, spread = best
+        inverse = np.ascontiguousarray(lapack.dtrtri(factor, lower=1)[0])
+    return Trend(centre, level, coefficients, inverse, spread)
 
 
 def _prior(away: FloatArray, weights: FloatArray) -> FloatArray:
