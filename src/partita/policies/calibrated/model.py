@@ -61,6 +61,8 @@ class Model:
     fit: Fit  # the most likely settings, and how far off they may be: the choice draws from these
     believed: Settings  # those that answers come from
 
+    #: Points that a fit looks at, at most.
+    fit_points: int = FIT_POINTS
     #: Where the noise is loud, if it is not the same everywhere.
     _noise: NoiseMap | None
     #: The fit that is under way.
@@ -231,10 +233,10 @@ class Model:
         The points evaluated most lie around the best ones; a fit that looked at them alone would
         take the rest of the domain to be as flat.
         """
-        if len(played) <= FIT_POINTS:
+        if len(played) <= self.fit_points:
             return self.sums.data(played)
         looked = _some(played)
-        return self.sums.data(looked[farthest(self.sums.points(looked), FIT_POINTS)])
+        return self.sums.data(looked[farthest(self.sums.points(looked), self.fit_points)])
 
     def _far_apart(self, played: IntArray) -> Data:
         """The same, without points very near to others, in lengthscales.
