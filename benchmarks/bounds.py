@@ -6,6 +6,7 @@
     python benchmarks/bounds.py --problems bbob      BBOB's noisy functions in 2 and 5 dimensions
     python benchmarks/bounds.py --problems unseen    twelve functions that nothing was designed on,
                                                      six of them spiky
+    python benchmarks/bounds.py --problems later     ten made after the certificate, to check it
     python benchmarks/bounds.py --tolerance 0.2      certificates of runs that end at the first
                                                      within so much of uniform sampling's regret
 
@@ -31,7 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from common import at, grouped, parser, played, print_table
-from versus import bbob, problems, unseen
+from versus import bbob, later, problems, unseen
 
 import partita as pt
 from partita.experiments.play import Step
@@ -47,6 +48,8 @@ BBOB = "bbob"
 BBOB_DIMS = (2, 5)
 #: What --problems calls the twelve functions of `unseen`, and these with all of `problems.NAMES`.
 UNSEEN, MEASURED = "unseen", "measured"
+#: And the ten that only check what was built.
+LATER = "later"
 #: With a tolerance, certificates are looked at once in this number of evaluations.
 LOOK_EVERY = 5
 
@@ -206,6 +209,7 @@ def main() -> None:
     sets = {
         BBOB: [bbob.name(number, dim) for dim in BBOB_DIMS for number in bbob.FUNCTIONS],
         UNSEEN: list(unseen.DIMS),
+        LATER: list(later.DIMS),
         MEASURED: [*problems.NAMES, *unseen.DIMS],
     }
     add = command.add_argument

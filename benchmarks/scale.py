@@ -2,6 +2,9 @@
 
     python benchmarks/scale.py regret [--evals 10000] [--seeds 2] [--policy calibrated]
     python benchmarks/scale.py many [--evals 100000000]
+    python benchmarks/scale.py cluster --on ray|dask|processes [--evals 100000000]
+    python benchmarks/scale.py single [--evals 10000000]
+    python benchmarks/scale.py machines
 
 `regret` plays three functions on a simulated clock: n evaluations are in flight, of exponential
 durations, so each is the next to end with the same chance; what has ended is told every n/10
@@ -11,11 +14,24 @@ T/100.
 `many` tells the driver 10⁸ evaluations of a simulated function through plans of a million, as
 a cluster would send them, in sums, and prints the processor time of all calls of Partita and the
 memory at each tenth.
+
+`cluster` minimises a vectorised simulation whose evaluation takes about 1 µs, with `minimize(...,
+replicates=True)` on a local cluster of two workers, and prints the processor time of the driver's
+own thread and of the workers, evaluations a minute, and memory at each tenth.
+
+`single` plays π-GP-UCB one evaluation at a time on a grid of 400 points, and prints the processor
+time of a step and the memory at each tenth; then the largest difference of its posterior from one
+that is computed anew, cell by cell, from how often each point was evaluated and the sums there.
+
+`machines` plays the driver's loop against simulated workers, on a simulated clock where only
+Partita's own time is real, and prints how busy 10 to 10,000 of them are.
 """
 
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
+import contextlib
 import resource
 import time
 
@@ -44,6 +60,10 @@ class Problem:
         """The function's mean at a point (d,) of the unit cube."""
         x = self.lower + unit * (self.upper - self.lower)
         return -float(np.asarray(self._f(x[None, :])).ravel()[0]) / self.spread
+
+
+#: What `cluster` minimises.
+CLUSTER = Problem("branin")
 
 
 def new_optimizer(problem, policy, evals, seed):
@@ -134,15 +154,166 @@ def many(options):
     print(f"answer within {gap:.5f} of the best, in units of the function's spread")
 
 
+def simulate(x, y, count, seed):
+    """Values of Branin's function in units of its spread, with the noise of a walk of 60 steps."""
+    rng = np.random.default_rng(seed)
+    walk = np.zeros(count)
+    for _ in range(60):
+        walk += rng.standard_normal(count)
+    return -CLUSTER.mean(np.array([x, y])) + NOISE * walk / 60**0.5
+
+
+@contextlib.contextmanager
+def executor_on(kind):
+    """An executor of two workers."""
+    if kind == "processes":
+        with concurrent.futures.ProcessPoolExecutor(2) as pool:
+            yield pool
+    elif kind == "dask":
+        import distributed
+
+        with (
+            distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as made,
+            distributed.Client(made) as client,
+        ):
+            yield client.get_executor(pure=False)
+    else:
+        import ray
+
+        from partita.integrations.ray import RayExecutor
+
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+        yield RayExecutor()
+        ray.shutdown()
+
+
+class Tenths:
+    """A callback that prints what the driver has used at each tenth of a run."""
+
+    def __init__(self, evals):
+        self.evals, self.shown, self.messages = evals, 0, 0
+
+    def __call__(self, now):
+        self.messages += 1
+        tenth = now.n_evals * 10 // self.evals
+        if tenth > self.shown:
+            self.shown = tenth
+            spent = f"{time.thread_time() - self.start:.1f} s of the driver"
+            print(
+                f"{now.n_evals:12,} evaluations in {now.seconds:4.0f} s: {spent}, "
+                f"{self.messages:,} parts told, {memory():.0f} MB",
+                flush=True,
+            )
+
+
+def cluster(options):
+    """Print what evaluations by workers cost the driver."""
+    evals = options.evals or 10**8
+    start = time.process_time()
+    for seed in range(8):
+        simulate(0.5, 0.5, 2**16, seed)
+    each = (time.process_time() - start) / 2**19
+    new_optimizer(CLUSTER, "calibrated", 10, 0).plan(4)  # loads compiled code
+    tenths = Tenths(evals)
+    with executor_on(options.on) as executor:
+        tenths.start, begun = time.thread_time(), time.monotonic()
+        result = pt.minimize(
+            simulate,
+            {"x": (0, 1), "y": (0, 1)},
+            n_evals=evals,
+            replicates=True,
+            executor=executor,
+            callback=tenths,
+        )
+        spent, seconds = time.thread_time() - tenths.start, time.monotonic() - begun
+    share = spent / (spent + each * evals)
+    print(
+        f"{options.on}: {result.nfev:,} evaluations of {1e6 * each:.2f} µs in {seconds:.0f} s, "
+        f"{60 * result.nfev / seconds:,.0f} a minute, {result.nit:,} trials; Partita's share of "
+        f"the processor time {100 * share:.1f} %"
+    )
+    gap = CLUSTER.best - CLUSTER.mean(np.array(list(result.params.values())))
+    print(f"answer within {gap:.5f} of the best, in units of the function's spread")
+
+
+machines = cluster
+
+
+def memory():
+    """The memory of this process now, in MB."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * resource.getpagesize() / 2**20
+
+
+def single(options):
+    """Print the cost of single steps, and how far the posterior is from a refit."""
+    evals, rng = options.evals or 10**7, np.random.default_rng(0)
+    domain = pt.Grid(20, dim=2)
+    policy = pt.PiGPUCB(
+        domain,
+        horizon=evals,
+        kernel=pt.Matern(nu=2.5, lengthscale=0.3),
+        norm_bound=2.0,
+        noise=pt.Gaussian(NOISE),
+    )
+    points = domain.points
+    means = np.exp(-10 * ((points - 0.4) ** 2).sum(axis=1))
+    places = {point.tobytes(): i for i, point in enumerate(points)}
+    counts, sums = np.zeros(len(points), dtype=np.int64), np.zeros(len(points))
+    tenth = evals // 10
+    for part in range(10):
+        noise, spent = NOISE * rng.standard_normal(tenth), 0.0
+        start = time.process_time()
+        for e in noise.tolist():
+            x = policy.ask()
+            i = places[x.tobytes()]
+            value = float(means[i]) + e
+            policy.tell(x, value)
+            counts[i] += 1
+            sums[i] += value
+        spent = time.process_time() - start
+        each = f"{1e6 * spent / tenth:.1f} µs a step"
+        print(f"{(part + 1) * tenth:12,} steps: {each}, {memory():.0f} MB", flush=True)
+    mean, std = refit(policy, counts, sums)
+    posterior = policy.predict(points)
+    print(
+        f"{len(list(policy.cover))} cells; largest difference from a refit: mean "
+        f"{np.abs(posterior.mean - mean).max():.1e}, std {np.abs(posterior.std - std).max():.1e}"
+    )
+
+
+def refit(policy, counts, sums):
+    """Mean and std at every point of a grid, from counts and sums, by dense algebra."""
+    points, alpha = policy.domain.points, policy.alpha
+    mean, std = np.zeros(len(points)), np.full(len(points), np.inf)
+    for cell in policy.cover:
+        low, high = np.asarray(cell.lower), np.asarray(cell.lower) + cell.side
+        inside = np.flatnonzero(((points >= low - 1e-12) & (points <= high + 1e-12)).all(axis=1))
+        told = inside[counts[inside] > 0]
+        roots = np.sqrt(counts[told])
+        kernel = policy.kernel(points[told], points[told])
+        within = np.eye(len(told)) + roots[:, None] * kernel * roots / alpha
+        across = policy.kernel(points[inside], points[told]) * roots
+        solved = np.linalg.solve(within, np.column_stack([roots * sums[told] / counts[told], across.T]))
+        here = across @ solved[:, 0] / alpha
+        left = 1.0 - np.einsum("ij,ji->i", across, solved[:, 1:]) / alpha
+        spread = np.sqrt(np.maximum(left, 0.0))
+        better = spread < std[inside]
+        mean[inside[better]], std[inside[better]] = here[better], spread[better]
+    return mean, std
+
+
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("regret", "many"))
+    parser.add_argument("what", choices=("regret", "many", "cluster", "single", "machines"))
     parser.add_argument("--evals", type=int)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--policy", choices=("calibrated", "proven"), default="calibrated")
+    parser.add_argument("--on", choices=("ray", "dask", "processes"), default="processes")
     options = parser.parse_args()
-    {"regret": regret, "many": many}[options.what](options)
+    ways = {"regret": regret, "many": many, "cluster": cluster}
+    {**ways, "single": single, "machines": machines}[options.what](options)
 
 
 if __name__ == "__main__":

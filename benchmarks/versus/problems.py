@@ -5,8 +5,8 @@ Synthetic functions are those of Janz et al. 2020, drawn by the seed; the others
 the synthetic ones. "whole": as wide as the function's range.
 
 BBOB's noisy functions (`bbob`) are here as well, with noise of their own, and twelve functions that
-nothing was designed on (`unseen`), for benchmarks of the certificate; and those of many dimensions
-(`wide`).
+nothing was designed on (`unseen`), for benchmarks of the certificate, with ten more that check it
+(`later`); and those of many dimensions (`wide`).
 
 Players that are told a norm are told 1 where nobody knows it. Janz et al. 2020, figure 2.
 """
@@ -25,7 +25,7 @@ from partita.experiments.specs import Problem, ProblemSpec
 from partita.experiments.trace import NOISE_STREAM
 from partita.problems import RKHSFunction
 
-from . import bbob, unseen, wide
+from . import bbob, later, unseen, wide
 from .cube import on_cube
 
 NOISES = ("tenth", "whole")
@@ -55,12 +55,13 @@ TITLES = (
     }
     | bbob.TITLES
     | unseen.TITLES
+    | later.TITLES
     | wide.TITLES
 )
 #: With BBOB's and the unseen ones.
-EVERY = {name: (dim, NOISES) for name, dim in (DIMS | unseen.DIMS | wide.DIMS).items()} | {
-    name: (dim, (bbob.OWN,)) for name, dim in bbob.DIMS.items()
-}
+EVERY = {
+    name: (dim, NOISES) for name, dim in (DIMS | unseen.DIMS | later.DIMS | wide.DIMS).items()
+} | {name: (dim, (bbob.OWN,)) for name, dim in bbob.DIMS.items()}
 
 
 def build(name: str, noise: str, seed: int) -> Problem:
@@ -74,6 +75,8 @@ def build(name: str, noise: str, seed: int) -> Problem:
         return bbob.build(name, seed)
     if name in unseen.DIMS:
         return replace(unseen.build(name, seed), half_width=WIDTHS[noise])
+    if name in later.DIMS:
+        return replace(later.build(name, seed), half_width=WIDTHS[noise])
     if name in wide.DIMS:
         return replace(wide.build(name, seed), half_width=WIDTHS[noise])
     if name not in SYNTHETIC:

@@ -57,7 +57,8 @@ def test_the_text_says_what_is_known(run):
 def test_a_program_that_prints_other_names_is_noticed_at_once(run):
     code, _, err = run("minimize", *ON_X, "--constraint", "time <= 1", "--evals", 50, *PROGRAM)
     assert code == 1
-    assert "has no 'time'" in err
+    assert "ended at its first evaluation" in err
+    assert "has no 'time': give name=value for each, such as objective=... time=..." in err
 
 
 def test_a_program_without_names_fails_and_says_so():
@@ -85,7 +86,7 @@ def test_ask_and_tell(run, path):
     assert run("create", path, *ON_X, "--constraint", "cost <= 0.25")[0] == 0
     run("ask", path)
     for words, message in (
-        ([1.0], "with constraints give a dict"),
+        ([1.0], "the value is 1.0: give name=value for each, such as objective=... cost=..."),
         (["loss=1"], "has no 'cost'"),
         (["loss=1", "cost=dear"], "dear is not a number"),
         (["loss=1", "loss=2"], "loss is there already"),

@@ -1,5 +1,7 @@
 """Failures that depend on place are learned; those by chance steer little; a wrong function."""
 
+import functools
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -73,10 +75,15 @@ def test_a_function_that_always_fails_ends_as_soon_as_it_may_fail():
     assert info.value.nfail == 5
 
 
+async def awaited(x):
+    return x
+
+
 @pytest.mark.parametrize(
     ("f", "message"),
     [
-        (lambda x: None, "the value is None: give one number"),
+        (lambda x: None, "the value is None: give one number.*without a return statement"),
+        (awaited, "the value is <coroutine .*asyncio.run"),
         (lambda x: {"loss": 1.0}, r"the value is \{'loss': 1.0\}: give one number.*constraints"),
         (lambda x: (1.0, 2.0, 3.0), r"the value is \(1.0, 2.0, 3.0\)"),
         (lambda x: "good", "the value is 'good'"),
@@ -102,6 +109,25 @@ def test_a_wrong_function_ends_the_run_at_its_first_evaluation(f, message, worke
     ):
         pt.minimize(counted, {"x": (0.0, 1.0)}, n_evals=50, executor=pool if workers else None)
     assert len(calls) <= 2 * (workers or 1)
+
+
+@pytest.mark.parametrize("good", [0, 3])
+def test_no_more_than_n_evals_fail_with_many_workers(good):
+    calls = itertools.count()
+
+    def late(x):
+        if next(calls) >= good:
+            raise RuntimeError("no")
+        return x
+
+    with ThreadPoolExecutor(8) as pool:
+        run = functools.partial(pt.minimize, late, {"x": (0.0, 1.0)}, n_evals=10, executor=pool)
+        if good:
+            assert run().nfail == 10
+        else:
+            with pytest.raises(EvaluationFailed, match="the first 10 evaluations all failed"):
+                run()
+    assert next(calls) == good + 10
 
 
 def test_an_error_inside_the_function_is_a_failure_as_ever():

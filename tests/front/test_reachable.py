@@ -119,3 +119,10 @@ def test_what_has_no_proof_or_has_values_is_not_judged():
     assert reach(told, 0.05, 1_000) is None
     assert reach(pt.CalibratedUCB(pt.Box([0.0], [1.0])), 0.05, 1_000) is None
     assert reach(policy(), 8.0, 1_000) is None  # 2B: any answer is within it
+
+
+def test_the_estimate_does_not_depend_on_the_clock(monkeypatch):
+    expected = reach(policy(2), 0.05, 1_000)
+    ticks = iter(range(0, 10**9, 10))
+    monkeypatch.setattr("time.monotonic", lambda: float(next(ticks)))
+    assert reach(policy(2), 0.05, 1_000) == expected

@@ -128,6 +128,43 @@ def test_arrays_of_plain_bounds(make, form):
     assert player.add(X[0], np.array([3.0])) == 21
 
 
+@pytest.mark.parametrize("form", [list, tuple, np.array])
+def test_rows_without_names_are_in_the_order_of_the_space(make, form):
+    player = make({"rate": (1e-4, 1e-1, "log"), "depth": (1, 12, "int")})
+    X = [[0.01, 3], [0.1, 12]]
+    assert player.add(form(X), [1.0, 2.0]) == [0, 1]
+    assert [list(trial.params.values()) for trial in player.trials] == X
+    with pytest.raises(InvalidInput, match="has no names, and the space has 2 parameters"):
+        player.add(form([[0.01, 3, 1], [0.1, 12, 1]]), [1.0, 2.0])
+    assert player.n_told == 2
+
+
+BRANCHES = {
+    "model": {"svm": {"C": (0.0, 1.0)}, "forest": {"trees": (1, 9, "int"), "rule": [None, "gini"]}},
+    "seed": (0, 9, "int"),
+}
+
+
+def test_a_table_of_branches_can_be_added_as_it_was_made(make):
+    result = pt.minimize(lambda model, seed, **own: 1.0, BRANCHES, n_evals=20)
+    table = result.history.to_dataframe()
+    player = make(BRANCHES)
+    player.add(table[["model", "C", "trees", "rule", "seed"]], table["value"])
+    assert [trial.params for trial in player.trials] == [row.params for row in result.history]
+    columns = {"model": ["svm", "forest"], "seed": [1, 2], "C": [0.5, float("nan")]}
+    for broken, message in (
+        ({**columns, "trees": [None, 3], "rule": [None, "gini"], "C": [None, None]}, "row 0.*C="),
+        ({**columns, "trees": [3, 3], "rule": [None, "gini"]}, "row 0.*trees is not active"),
+        ({**columns, "rule": [None, "gini"]}, "row 1.*trees is missing"),
+        ({**columns, "model": ["svm", "tree"]}, "row 1.*model='tree'"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            player.add(broken, [1.0, 2.0])
+    with pytest.raises(InvalidInput, match="a space with branches has no fixed columns"):
+        player.add(np.zeros((2, 4)), [1.0, 2.0])
+    assert player.n_told == 20
+
+
 def test_one_row_and_none():
     optimizer = pt.Optimizer(NAMED)
     assert optimizer.add([], []) == []

@@ -293,3 +293,66 @@ def test_the_function_is_wrapped_so_that_workers_can_have_it():
 
 def dict_of(x):
     return {"loss": x, "cost": x**2}
+
+
+# -- many at once ----------------------------------------------------------------------------------
+
+
+POINTS = np.random.default_rng(3).random((30, 2))
+
+
+def many(form):
+    """What is observed at the points, in one of the forms that `add` takes."""
+    rows = [observed({"x": x, "y": y}) for x, y in POINTS.tolist()]
+    columns = {name: [row[name] for row in rows] for name in ("gain", "cost")}
+    if form == "frame":
+        return pytest.importorskip("pandas").DataFrame(columns)
+    return rows if form == "dicts" else columns
+
+
+@pytest.mark.parametrize("form", ["dicts", "columns", "frame"])
+def test_many_values_by_name_are_added_at_once(form):
+    optimizer = pt.Optimizer(SQUARE, direction="maximize", constraints=["cost <= 0.3"])
+    assert optimizer.add(POINTS, many(form)) == list(range(30))
+    assert optimizer.trials[7].values == {"cost": pytest.approx(POINTS[7].prod())}
+    np.testing.assert_array_equal(optimizer.trials.values, POINTS.sum(axis=1))
+    best = optimizer.recommend().params
+    assert best["x"] * best["y"] <= 0.3
+    at = optimizer.constraints_at({"x": 0.5, "y": 0.4})["cost"]
+    assert at.lower <= 0.2 <= at.upper < 0.3
+    rebuilt = copy.deepcopy(optimizer)
+    rebuilt._changed_by = "add"  # as after an interrupt
+    assert rebuilt.ask().params == optimizer.ask().params
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"gain": [1.0, 2.0]}, "row 0 .* has no 'cost'"),
+        ({"gain": [1.0, 2.0], "cost": [1.0]}, "different lengths"),
+        ({"gain": [1.0, 2.0], "cost": 1.0}, "cost=1.0 is not a column"),
+        ({"gain": [1.0, 2.0, 3.0], "cost": [1.0] * 3}, "2 rows of parameters but 3 entries"),
+        ([1.0, 2.0], "row 0 .* the value is 1.0: with constraints give a dict"),
+        ([{"gain": 1.0, "cost": 2.0}, {"gain": 1.0, "cost": "dear"}], "row 1 .* cost: the value"),
+    ],
+)
+def test_many_that_cannot_be_used_add_nothing(values, message):
+    optimizer = pt.Optimizer(SQUARE, constraints=["cost <= 0.3"])
+    with pytest.raises(InvalidInput, match=message):
+        optimizer.add(POINTS[:2], values)
+    assert optimizer.n_told == 0
+
+
+def test_the_objective_has_one_name():
+    optimizer = pt.Optimizer(SQUARE, constraints=["cost <= 0.3"])
+    optimizer.tell(optimizer.ask(), {"loss": 1.0, "cost": 0.1})
+    trial = optimizer.ask()
+    with pytest.raises(WrongKind, match="has 'error' where earlier values had 'loss'"):
+        optimizer.tell(trial, {"error": 1.0, "cost": 0.1})
+    assert optimizer.n_pending == 1
+    optimizer.tell(trial, {"loss": 1.0, "cost": 0.1})
+    # A value that is refused names nothing.
+    fresh = Constraints(["cost <= 0.3"])
+    with pytest.raises(InvalidInput):
+        fresh.observation({"loss": 1.0, "cost": "dear"})
+    assert fresh.observation({"error": 1.0, "cost": 0.1}).value == 1.0

@@ -316,3 +316,19 @@ def test_nothing_changes_for_who_reports_nothing():
     plain = pt.minimize(lambda rate: curve(rate, 9), SPACE, n_evals=25, seed=3)
     named = pt.minimize(lambda rate, trial: curve(rate, 9), SPACE, n_evals=25, seed=3)
     np.testing.assert_array_equal(plain.history.trials.units, named.history.trials.units)
+
+
+def test_an_objective_written_for_optuna_may_raise_what_it_raised():
+    optuna = pytest.importorskip("optuna")
+
+    def train(rate, trial):
+        for epoch in range(4):
+            trial.report((rate - 0.3) ** 2 + 0.5**epoch, epoch)
+            if rate > 0.8:
+                raise optuna.TrialPruned
+        return (rate - 0.3) ** 2
+
+    result = pt.minimize(train, {"rate": (0.0, 1.0)}, n_evals=20)
+    assert result.npruned > 0
+    assert result.nfev + result.npruned == 20
+    assert result.nfail == 0

@@ -40,6 +40,9 @@ def test_fields_are_typed_and_others_are_errors(tmp_path):
         reveal_type(r.optimizer.n_pending)
         reveal_type(r.optimizer.trials[-1].value)
         reveal_type([record.number for record in r.history])
+        again = pt.minimize(lambda x: float(x[0]), optimizer=r.optimizer, n_evals=3)
+        again.optimizer.plot("run.png", kind="slices")
+        again.optimizer.ask(count=8)[0].params
         r.nonsense
         r.history.nonsense
         pt.Optimizer([(0.0, 1.0)], seed=None).trials.nonsense

@@ -239,3 +239,24 @@ def test_with_a_context_there_is_no_one_figure(tmp_path):
         player.add({"x": 0.5}, 1.0, context={"hour": 3})
         with pytest.raises(InvalidInput, match=r"has a context.*predict\(params, context"):
             player.plot()
+
+
+LONG = {
+    "model": {
+        "a support vector machine": {"C": (1e-3, 1e3, "log")},
+        "a forest of many trees": {"number_of_trees_in_the_forest": (10, 500, "int")},
+    }
+}
+
+
+@pytest.mark.parametrize("kind", ["run", "slices", "pairs"])
+def test_headings_and_words_of_two_panels_are_inside(kind):
+    result = pt.minimize(lambda model, **own: float(len(model)), LONG, n_evals=8)
+    assert inside(result.plot(kind=kind))
+
+
+def test_a_branch_without_parameters_has_no_pairs():
+    space = {"model": {"svm": {"C": (0.1, 10.0)}, "mean": {}}}
+    result = pt.minimize(lambda model, **own: float(model != "mean"), space, n_evals=8)
+    with pytest.raises(InvalidInput, match="one parameter varies in the answer's branch"):
+        result.plot(kind="pairs")

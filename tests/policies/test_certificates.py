@@ -12,7 +12,7 @@ import pytest
 
 import partita as pt
 from partita.partition import sets as sets_module
-from partita.partition.bounds import least_noise
+from partita.partition.contradiction import least_noise
 from partita.policies.baselines import igp_ucb
 from partita.problems import RKHSFunction
 
@@ -195,7 +195,8 @@ def test_more_regularisers_are_never_looser_and_hold(domain, monkeypatch):
     assert (got.lower <= f(points)).all()
     assert (f(points) <= got.upper).all()
     monkeypatch.setattr(sets_module, "RATIOS", (1.0,))
-    policy._engine._bounds._sets._found.clear()
+    for cell in policy._engine.partition.leaves.values():
+        policy._engine._bounds._sets.forget(cell)
     one = policy.predict(points)
     assert (one.upper >= got.upper - 1e-9).all()
     assert (one.lower <= got.lower + 1e-9).all()
@@ -253,6 +254,38 @@ def test_too_small_a_norm_is_noticed_and_what_it_takes_is_said(domain):
             needed = float(message.split("at least ")[1].split(". ")[0])
             assert 0.4 * f.norm < needed <= f.norm
     assert noticed >= 3
+
+
+@pytest.mark.parametrize("seed", [2, 6])
+def test_a_contradiction_around_the_answer_leaves_no_certificate(seed):
+    """The cells that hold the ceiling may fit a norm that those around the answer do not."""
+    f = RKHSFunction.sample(2, KERNEL, seed=seed)
+    policy = pt.PiGPUCB(
+        pt.Grid(15, dim=2),
+        horizon=600,
+        kernel=KERNEL,
+        norm_bound=0.5 * f.norm,
+        noise=pt.Uniform(-0.1, 0.1),
+    )
+    play(policy, f, 30, 0.1)
+    gap, message = said(policy)
+    assert "norm_bound is too small" in message
+    assert gap == math.inf
+
+
+def test_a_contradiction_elsewhere_leaves_no_certificate_of_a_slice():
+    """With a fifth of the norm, the bounds of this slice alone would give one of 0.08."""
+    f = RKHSFunction.sample(2, KERNEL, seed=1)
+    noise = pt.Uniform(-0.1, 0.1)
+    policy = pt.PiGPUCB(
+        pt.Grid(15, dim=2), horizon=300, kernel=KERNEL, norm_bound=0.2 * f.norm, noise=noise
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        play(policy, f, 300, 0.1)
+    with pytest.warns(pt.TheoryWarning, match="norm_bound is too small"):
+        gaps = [policy.certificate_fixed({0: x}) for x in policy.domain.points[::15, 0]]
+    assert gaps == [math.inf] * 15
 
 
 def test_too_small_a_noise_constant_is_noticed():

@@ -212,16 +212,53 @@ def test_the_description_names_every_address(client):
     assert named == served
 
 
-def test_plans_and_counts_wait_for_studies_that_have_them(tune):
-    import inspect
+def test_a_plan_has_counts_and_is_told_in_parts(client):
+    body = {"name": "p", "space": {"bounds": [[0, 1]]}, "norm_bound": 1.0}
+    body |= {"noise": {"kind": "Gaussian", "std": 0.5}, "kernel": {"nu": 1.5, "lengthscale": 0.3}}
+    assert client.post("/studies", json=body).status_code == 201
+    points = [[i / 20] for i in range(21)]
+    known = {"params": points, "value": [p[0] ** 2 for p in points], "count": [50] * 21}
+    assert client.post("/studies/p/add", json=known).status_code == 200
+    keyed = {"Idempotency-Key": "plan"}
+    rows = client.post("/studies/p/ask", json={"plan": 40}, headers=keyed).json()["trials"]
+    known = {"norm_bound": 1.0, "noise": pt.Gaussian(0.5), "kernel": pt.Matern(1.5, 0.3)}
+    twin = pt.Optimizer([(0, 1)], **known)
+    twin.add(points, [p[0] ** 2 for p in points], count=[50] * 21)
+    assert [(t.number, t.count) for t in twin.plan(40)] == [(r["number"], r["count"]) for r in rows]
+    assert max(row["count"] for row in rows) > 2
+    assert client.post("/studies/p/ask", json={"plan": 40}, headers=keyed).json()["trials"] == rows
+    rows.sort(key=lambda row: -row["count"])
+    first = rows[0]["number"]
+    tell = lambda **told: client.post("/studies/p/tell", json={"number": first, **told})  # noqa: E731
+    assert tell(value=0.5, count=rows[0]["count"] - 2).status_code == 200
+    assert client.get(f"/studies/p/trials/{first}").json()["state"] == "pending"
+    assert tell(values=[0.4, 0.6]).status_code == 200
+    assert client.get(f"/studies/p/trials/{first}").json()["state"] == "finished"
+    problem(client.post("/studies/p/ask", json={"plan": 40, "count": 2}), 422, "'count'")
+    problem(client.post("/studies/p/ask", json={"plan": 10**9}), 422, "at most")
+    problem(tell(), 422, "value")
 
-    tune.post("/studies/tune/ask", json={})
-    for act, body, field in (
-        ("ask", {"plan": 3}, "plan"),
-        ("tell", {"number": 0, "value": 1.0, "count": 2}, "count"),
-    ):
-        if field not in inspect.signature(getattr(pt.Study, act)).parameters:
-            problem(tune.post(f"/studies/tune/{act}", json=body), 422, "is not supported")
+
+def test_several_values_at_once(tune):
+    tune.post("/studies/tune/ask", json={"count": 2})
+    told = {"number": 0, "value": 0.5, "std": 0.1, "count": 4}
+    assert tune.post("/studies/tune/tell", json=told).status_code == 200
+    told = {"number": 1, "values": [0.25, 0.5, 0.75]}
+    assert tune.post("/studies/tune/tell", json=told).status_code == 200
+    added = {"params": {"x": 0.5, "n": 3, "kind": "a"}, "value": 1.5, "std": 0.2, "count": 3}
+    assert tune.post("/studies/tune/add", json=added).status_code == 200
+    rows = tune.get("/studies/tune/trials").json()["trials"]
+    assert [(row["value"], row["count"]) for row in rows] == [(0.5, 4), (0.5, 3), (1.5, 3)]
+
+
+def test_parquet(tune):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    evaluate(tune, 3)
+    answer = tune.get("/studies/tune/trials.parquet")
+    assert answer.headers["content-disposition"] == 'attachment; filename="tune.parquet"'
+    import io
+
+    assert parquet.read_table(io.BytesIO(answer.content)).num_rows == 3
 
 
 def test_contexts_and_fixed_values(client):

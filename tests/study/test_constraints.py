@@ -154,3 +154,23 @@ def test_a_killed_run_goes_on(path):
     fields = [json.loads(data) for (data,) in rows if data is not None]
     assert len(fields) >= 14
     assert {name for field in fields for name in field} <= {"values", "failed"}
+
+
+@pytest.mark.parametrize("snapshots", [True, False])
+def test_many_values_by_name_survive(path, snapshots):
+    points = np.random.default_rng(2).random((40, 2))
+    values = {"gain": points.sum(axis=1), "cost": points.prod(axis=1)}
+    optimizer = pt.Optimizer(SQUARE, direction="maximize", constraints=LIMITS)
+    optimizer.add(points, values)
+    with Study.open(path, SQUARE, direction="maximize", constraints=LIMITS) as study:
+        assert study.add(points, values) == list(range(40))
+    if not snapshots:
+        change(path, "DELETE FROM snapshot")
+    with Study.open(path) as study:
+        assert np.array_equal(study.trials.measured, optimizer.trials.measured)
+        assert study.trials[5].values == {"cost": points[5].prod()}
+        play(study, 3)
+        play(optimizer, 3)
+        assert np.array_equal(study.trials.units, optimizer.trials.units)
+        best = study.recommend().params
+        assert study.constraints_at(best) == optimizer.constraints_at(best)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import partita as pt
+from partita.errors import InvalidInput
 from partita.study.http import address_of
 
 pytest.importorskip("uvicorn")
@@ -155,3 +156,16 @@ def test_it_can_be_pickled_and_needs_nothing_of_the_web(server):
     study.ask()
     assert pickle.loads(pickle.dumps(study)).n_pending == 1
     assert "RemoteStudy('http://127.0.0.1" in repr(study)
+
+
+def test_what_is_known_can_be_drawn(server, tmp_path):
+    study = pt.connect(f"{server.url}/drawn", space=SPACE)
+    with pytest.raises(InvalidInput, match="no values yet"):
+        study.plot()
+    for _ in range(6):
+        trial = study.ask()
+        study.tell(trial, sum(map(len, map(repr, trial.params.values()))))
+    study.plot(tmp_path / "run.png")
+    assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(InvalidInput, match="time"):
+        study.plot(kind="timeline")

@@ -23,6 +23,7 @@ from .named import (
     constraints_json,
     infeasible_text,
     read_constraints,
+    spoken,
 )
 from .params import names_of, read_params, read_point
 from .program import Program, Template, argument, read_template
@@ -186,6 +187,8 @@ def _optimise(options: argparse.Namespace) -> int:
         why = "no evaluation finished in time."
         if error.__cause__ is not None:
             why = f"every evaluation failed. The first: {_failure(error.__cause__)}"
+            if str(error).startswith("the run ended at its first"):
+                why = spoken(str(error))
         if options.json:
             sys.stdout.write(printable_lines(_nothing_as_json(why, error, options)))
             sys.stdout.flush()
@@ -339,7 +342,7 @@ def _as_text(result: Result, options: argparse.Namespace, template: Template) ->
 
 def _failure(error: BaseException) -> str:
     command = shlex.join(getattr(error, "command", ()))
-    return f"{error}\n  {command}" if command else str(error)
+    return f"{error}\n  {command}" if command else spoken(str(error))
 
 
 def _certificate_rows(result: Result, direction: str) -> list[tuple[str, str]]:

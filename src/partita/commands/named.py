@@ -13,6 +13,8 @@ from partita.errors import InvalidInput
 if TYPE_CHECKING:
     from partita.optimize.constraints import Known
 
+#: What the library says of values by name.
+_DICT = re.compile(r"with constraints give a dict, such as \{(?P<names>[^}]*)\}")
 _PAIR = re.compile(r"\s*(?P<name>[^\W\d][\w.]*)\s*=\s*(?P<value>[^\s=]+)\s*")
 
 
@@ -69,6 +71,16 @@ def _number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
+
+
+def spoken(message: str) -> str:
+    """A message about a dict of values, for a user who writes name=value."""
+    return _DICT.sub(_as_pairs, message)
+
+
+def _as_pairs(match: re.Match[str]) -> str:
+    names = re.findall(r"'([^']*)': \.\.\.", match["names"])
+    return "give name=value for each, such as " + " ".join(f"{name}=..." for name in names)
 
 
 def constraint_rows(known: Mapping[str, Known]) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from partita.optimize.optimizer import SAME_POINT
+from partita.optimize.numbers import SAME_POINT
 from partita.optimize.wording import such_held
 from partita.policies import optional
 from partita.study.events import Kind

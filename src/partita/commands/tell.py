@@ -8,7 +8,7 @@ from typing import Any
 
 from partita.errors import InvalidInput
 
-from .named import read_values
+from .named import read_values, spoken
 from .shared import add_study_command, guarded, opened
 
 
@@ -65,7 +65,10 @@ def run(options: argparse.Namespace) -> int:
             "its noise is known; with constraints, name=value for each; for several, --values"
         ) from None
     with opened(options) as study:
-        study.tell(options.number, value, std, count=count)
+        try:
+            study.tell(options.number, value, std, count=count)
+        except InvalidInput as error:
+            raise type(error)(spoken(str(error))) from error
     return 0
 
 

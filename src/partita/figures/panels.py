@@ -25,6 +25,8 @@ from .ticks import (
 TITLE = "What is known"
 #: Slices at most, those along which the mean varies most, and slices in a row.
 MOST_SLICES, SLICES_A_ROW = 12, 3
+#: The size of the font of a line under a heading, in points, of letters that are narrow.
+SMALL = 7.5
 
 
 # -- curves ----------------------------------------------------------------------------------------
@@ -88,9 +90,17 @@ def draw_slices(panels: Sequence[Any], curves: Sequence[Curve], values: FloatArr
         draw_curve(panel, curve)
         panel.set_ylim(*(slice_limits(curve, values) if means else limits_of(values)))
         panel.yaxis.set_major_locator(require("matplotlib.ticker").MaxNLocator(4, steps=STEPS))
-    text = "mean and bounds along each parameter, the others as in the answer"
-    text += "; each has its own scale"
-    write_heading(panels[0], TITLE, text if means else "values, along each parameter")
+    text = _slices_text(panels[0]) if means else "values, along each parameter"
+    write_heading(panels[0], TITLE, text)
+
+
+def _slices_text(panel: Any) -> str:
+    """What slices show, as much of it as there is room for from a panel to the figure's edge."""
+    dpi = panel.figure.dpi
+    room = float(panel.figure.get_size_inches()[0] - panel.get_window_extent().x0 / dpi) - 0.1
+    short = "mean and bounds along each parameter, the others as in the answer"
+    whole = short + "; each has its own scale"
+    return whole if "\n" not in fitted(whole, room, SMALL) else fitted(short, room, SMALL)
 
 
 def slice_limits(curve: Curve, values: FloatArray) -> Limits:

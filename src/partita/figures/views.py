@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from partita._optional import require
 from partita._types import FloatArray, IntArray
 
-from .data import Map, Pairs, Shares, Slices, Timeline
+from .data import Curve, Map, Pairs, Shares, Slices, Timeline
 from .panels import (
     SLICES_A_ROW,
     chosen_slices,
@@ -23,7 +24,7 @@ from .panels import (
     turned_words,
 )
 from .style import BLUE, GREY, INK, ORANGE, RED, drawing, limits_of, write_heading, write_title
-from .ticks import fitted, shortened, write_left_out
+from .ticks import BESIDE, LETTER, fitted, shortened, write_left_out
 
 #: Parameters that the importance has bars for, at most; evaluations on a time line.
 MOST_BARS, MOST_SPANS = 30, 20_000
@@ -110,13 +111,14 @@ def draw_pairs(pairs: Pairs) -> Any:
     """A square of panels: slices on the diagonal, means below it, widths of bounds above it."""
     k = len(pairs.curves)
     foot = 0.3 if pairs.left_out else 0.0
-    width, height = PAIR * k + 2.4, PAIR * k + 2.3 + foot
+    side = _side_of(pairs.curves)
+    width, height = PAIR * k + side + 1.1, PAIR * k + 2.3 + foot
     with drawing() as new_figure:
         figure = new_figure((width, height))
         grid = figure.add_gridspec(
             k,
             k,
-            left=1.3 / width,
+            left=side / width,
             right=1 - 1.25 / width,
             top=1 - 1.35 / height,
             bottom=(1.05 + foot) / height,
@@ -146,6 +148,14 @@ def draw_pairs(pairs: Pairs) -> Any:
         write_title(figure, pairs.title, pairs.text)
         write_left_out(figure, pairs.left_out, pairs.why)
     return figure
+
+
+def _side_of(curves: Sequence[Curve]) -> float:
+    """The room for words at ticks and for names at the left of a square of panels, in inches."""
+    words = [word for curve in curves for word in curve.axis.words or ()]
+    ticks = LETTER * min(max(map(len, words), default=6), BESIDE)
+    names = max(fitted(curve.axis.name, 0.75 * PAIR).count("\n") for curve in curves) + 1
+    return max(ticks + 0.17 * names + 0.4, 1.3)
 
 
 def _mesh_limits(tables: list[FloatArray]) -> tuple[float, float]:

@@ -12,9 +12,11 @@ from partita.model.noise import Noise
 from partita.optimize.evaluate import Function
 from partita.optimize.loop import Callback, Evaluation
 from partita.optimize.optimizer import Optimizer
+from partita.optimize.player import Player
 from partita.optimize.result import Result
 
-from .run import CATCH, DELTA, SEED, Catch, Problem, StudyLike, limits_of, optimise, workers_of
+from .arguments import limits_of, workers_of
+from .run import CATCH, DELTA, SEED, Catch, Problem, StudyLike, optimise
 
 if TYPE_CHECKING:
     from partita.study import Study
@@ -42,11 +44,12 @@ def maximize(
     constraints: Sequence[str] | None = None,
     executor: Executor | None = None,
     in_flight: int | None = None,
-    batch: int = 1,
+    batch: int | None = None,
+    replicates: bool = False,
     progress: bool | None = None,
     catch: Catch = CATCH,
     study: StudyLike = None,
-    optimizer: Optimizer | Study | None = None,
+    optimizer: Optimizer | Study | Player | None = None,
 ) -> Result:
     """Maximise a noisy function.
 
@@ -57,7 +60,7 @@ def maximize(
         array. If it names a parameter `trial`, and the space has none of that name, it is given the
         `Trial`: with `trial.report(value, step)` and `trial.should_prune()` it can end early. It
         returns a number, or `(value, std)` if it knows the standard deviation of that value's
-        noise: 0 means exact, None means unknown.
+        noise: 0 means exact, None means unknown. With `constraints` it returns a dict.
     space
         A list of (low, high) pairs, or a dict of named parameters. A parameter is a range
         `(low, high)`, optionally with "log", "int" or a step, a list of choices, `bool`, or a dict
@@ -109,9 +112,19 @@ def maximize(
         asynchronous: when one ends, its value is reported and another one starts. The executor is
         not shut down.
     in_flight
-        The number of tasks running at a time; by default the number of the executor's workers.
+        The number of tasks running at a time; by default the number of the executor's workers. With
+        `replicates`, the number of evaluations under way or planned; by default a hundredth of
+        `n_evals`, and at least four for each worker.
     batch
-        The number of evaluations per task, for functions so fast that sending a task costs more.
+        The number of evaluations per task, for functions so fast that sending a task costs more;
+        1 by default. With `replicates`, the largest `count` of one call, by default 65,536.
+    replicates
+        Whether f is evaluated many times at few parameters: see
+        [many evaluations](../howto/replicates.md). If f names a parameter `count`, it returns an
+        array of `count` values at its parameters, or `Aggregate(mean, std, count)`; else one value,
+        and is called for each. If it names `seed`, it is given a whole number to draw its random
+        numbers from, different in each call, and the same when the run is made again. `n_evals`
+        and `nfev` are numbers of values. Workers of an executor send sums back every second.
     progress
         Whether to show a progress bar; by default only on a terminal and in a notebook.
     catch
@@ -195,7 +208,7 @@ def maximize(
             outcomes,
         ),
         limits_of(n_evals, max_seconds, tolerance, callback),
-        workers_of(executor, in_flight, batch),
+        workers_of(executor, in_flight, batch, replicates),
         x0=x0,
         callback=callback,
         catch=catch,
@@ -223,11 +236,12 @@ def minimize(
     constraints: Sequence[str] | None = None,
     executor: Executor | None = None,
     in_flight: int | None = None,
-    batch: int = 1,
+    batch: int | None = None,
+    replicates: bool = False,
     progress: bool | None = None,
     catch: Catch = CATCH,
     study: StudyLike = None,
-    optimizer: Optimizer | Study | None = None,
+    optimizer: Optimizer | Study | Player | None = None,
 ) -> Result:
     """Minimise a noisy function.
 
@@ -238,7 +252,7 @@ def minimize(
         array. If it names a parameter `trial`, and the space has none of that name, it is given the
         `Trial`: with `trial.report(value, step)` and `trial.should_prune()` it can end early. It
         returns a number, or `(value, std)` if it knows the standard deviation of that value's
-        noise: 0 means exact, None means unknown.
+        noise: 0 means exact, None means unknown. With `constraints` it returns a dict.
     space
         A list of (low, high) pairs, or a dict of named parameters. A parameter is a range
         `(low, high)`, optionally with "log", "int" or a step, a list of choices, `bool`, or a dict
@@ -290,9 +304,19 @@ def minimize(
         asynchronous: when one ends, its value is reported and another one starts. The executor is
         not shut down.
     in_flight
-        The number of tasks running at a time; by default the number of the executor's workers.
+        The number of tasks running at a time; by default the number of the executor's workers. With
+        `replicates`, the number of evaluations under way or planned; by default a hundredth of
+        `n_evals`, and at least four for each worker.
     batch
-        The number of evaluations per task, for functions so fast that sending a task costs more.
+        The number of evaluations per task, for functions so fast that sending a task costs more;
+        1 by default. With `replicates`, the largest `count` of one call, by default 65,536.
+    replicates
+        Whether f is evaluated many times at few parameters: see
+        [many evaluations](../howto/replicates.md). If f names a parameter `count`, it returns an
+        array of `count` values at its parameters, or `Aggregate(mean, std, count)`; else one value,
+        and is called for each. If it names `seed`, it is given a whole number to draw its random
+        numbers from, different in each call, and the same when the run is made again. `n_evals`
+        and `nfev` are numbers of values. Workers of an executor send sums back every second.
     progress
         Whether to show a progress bar; by default only on a terminal and in a notebook.
     catch
@@ -376,7 +400,7 @@ def minimize(
             outcomes,
         ),
         limits_of(n_evals, max_seconds, tolerance, callback),
-        workers_of(executor, in_flight, batch),
+        workers_of(executor, in_flight, batch, replicates),
         x0=x0,
         callback=callback,
         catch=catch,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -11,7 +10,7 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
 
-from partita._checks import NotGiven, as_number, check_seed
+from partita._checks import NotGiven, check_seed
 from partita._text import error_text
 from partita.errors import EvaluationFailed, InvalidInput
 from partita.model.assumptions import Assumptions
@@ -30,13 +29,17 @@ from partita.optimize.loop import (
 from partita.optimize.meter import Meter
 from partita.optimize.optimizer import Optimizer
 from partita.optimize.parallel import Workers, in_parallel
+from partita.optimize.plans import check_plans
 from partita.optimize.player import Player
 from partita.optimize.result import Checkpoint, History, Result, answer
+from partita.optimize.rows import Crew, in_rows
 from partita.optimize.starts import read_starts, without_known
 from partita.optimize.trial import Suggestion
+from partita.optimize.working import manner_of
 from partita.policies import optional
 from partita.space import as_space
 
+from .arguments import caught_by, check_progress
 from .going_on import continued
 from .reachable import out_of_reach
 
@@ -98,7 +101,7 @@ def optimise(
     f: Function,
     problem: Problem,
     limits: Limits,
-    workers: Workers | None,
+    workers: Workers | Crew | None,
     *,
     x0: Any,
     callback: Callback | None,
@@ -110,7 +113,8 @@ def optimise(
         raise InvalidInput(f"f={f!r}: give the function to optimise, before the space")
     if callback is not None and not callable(callback):
         raise InvalidInput(f"callback={callback!r}: give a function of one argument")
-    caught, shown = _caught(catch), _check_progress(progress)
+    replicates = isinstance(workers, Crew)
+    caught, shown = caught_by(catch), check_progress(progress)
     if problem.seed is not None:
         check_seed(problem.seed)
     if x0 is not None and problem.space is not None:  # refuse it before a file is created
@@ -122,21 +126,25 @@ def optimise(
         meter = Meter(player, problem.n_evals, limits.max_seconds, shown)
         ours.callback(meter.close)
         if problem.optimizer is not None and limits.n_evals is not None:  # further evaluations
-            limits = replace(limits, n_evals=limits.n_evals + player.n_told + player.n_pruned)
+            made = (player.n_values if replicates else player.n_told) + player.n_pruned
+            limits = replace(limits, n_evals=limits.n_evals + made)
         seed = player.seed if problem.seed is None else problem.seed
-        run = Run(player, seat.shown, limits, callback, caught, meter, interrupts, seed)
+        run = Run(player, seat.shown, limits, callback, caught, meter, interrupts, seed, replicates)
         if x0 is not None:
             run.starts += without_known(read_starts(x0, player.space), player.trials)
         run.checkpoints += seat.earlier
         ours.callback(run.finish)
         warned = None
-        if player.constraints.names:
+        if replicates:
+            manner_of(f, player.space)  # refuse what cannot be called before anything is asked for
+            check_plans(player.policy, player.constraints.names, player.contexts.names)
+        elif player.constraints.names:
             f = Measured(f, player.constraints)
         try:
             stop = run.all_made() or run.certified()
             if stop is None:
                 warned = out_of_reach(player, limits)
-                stop = in_parallel(run, f, workers) if workers else one_at_a_time(run, f)
+                stop = _made(run, f, workers)
         except KeyboardInterrupt:
             if not run.n_told:
                 raise
@@ -144,6 +152,13 @@ def optimise(
         if warned and stop.status != TOLERANCE:
             stop = stop._replace(message=f"{stop.message} As said before the run: {warned}.")
         return _ended(run, stop, ours, interrupts)
+
+
+def _made(run: Run, f: Function, workers: Workers | Crew | None) -> Stop:
+    """Make the evaluations of a run, and return why it ended."""
+    if isinstance(workers, Crew):
+        return in_rows(run, f, workers)
+    return one_at_a_time(run, f) if workers is None else in_parallel(run, f, workers)
 
 
 @contextmanager
@@ -284,7 +299,7 @@ def _result(run: Run, stop: Stop, dropped: int) -> Result:
         nfev=run.n_told,
         nfail=run.n_failed,
         npruned=run.n_pruned,
-        nit=run.n_told,
+        nit=player.n_told,
         errors=list(run.errors),
         seconds=run.seconds,
         history=History(
@@ -316,82 +331,3 @@ def _contradicted(player: Player, best: Suggestion, certificate: float) -> bool:
         return False
     rounding = ROUNDING * (abs(best.lower) + abs(best.upper))
     return best.lower > best.upper + rounding or math.isinf(certificate)
-
-
-# -- checks ----------------------------------------------------------------------------------------
-
-
-def limits_of(n_evals: object, max_seconds: object, tolerance: object, callback: object) -> Limits:
-    """The checked limits of a run. At least one must be given."""
-    if n_evals is None and max_seconds is None and tolerance is None and callback is None:
-        raise InvalidInput(
-            "nothing would end the run: give n_evals, max_seconds or tolerance, or a callback "
-            "that returns True"
-        )
-    count = None if n_evals is None else _whole("n_evals", n_evals)
-    seconds = None if max_seconds is None else as_number(max_seconds)
-    if seconds is not None and not seconds > 0.0:
-        raise InvalidInput(f"max_seconds={max_seconds!r}: give a positive number")
-    bound = None if tolerance is None else as_number(tolerance)
-    if bound is not None and not bound >= 0.0:
-        raise InvalidInput(f"tolerance={tolerance!r}: give a number of at least 0")
-    return Limits(count, seconds, bound)
-
-
-def _whole(name: str, value: object) -> int:
-    number = as_number(value)
-    if not 1 <= number < math.inf or number != int(number):
-        raise InvalidInput(f"{name}={value!r}: give a whole number of at least 1")
-    return int(number)
-
-
-def workers_of(executor: Any, in_flight: object, batch: object) -> Workers | None:
-    """The checked settings of the executor, or None to evaluate in this thread."""
-    size = _whole("batch", batch)
-    if executor is None:
-        if in_flight is not None or batch != 1:
-            raise InvalidInput(
-                f"in_flight={in_flight!r}, batch={batch!r}: these need an executor, such as "
-                "executor=concurrent.futures.ThreadPoolExecutor(8)"
-            )
-        return None
-    if not callable(getattr(executor, "submit", None)):
-        raise InvalidInput(
-            f"executor={executor!r}: give a concurrent.futures.Executor, such as "
-            "ThreadPoolExecutor(8), or Dask's client.get_executor(pure=False)"
-        )
-    if hasattr(executor, "get_executor"):
-        raise InvalidInput(
-            f"executor={executor!r} is a Dask client: give client.get_executor(pure=False)"
-        )
-    width = _workers(executor) if in_flight is None else _whole("in_flight", in_flight)
-    return Workers(executor, width, size)
-
-
-def _workers(executor: Any) -> int:
-    """The number of workers of an executor, or of cores if that cannot be found out."""
-    number = getattr(executor, "_max_workers", None)  # threads and processes
-    if isinstance(number, int):
-        return max(number, 1)
-    client = getattr(executor, "_client", None)  # Dask
-    if client is not None and hasattr(client, "nthreads"):
-        return max(int(sum(client.nthreads().values())), 1)
-    return os.cpu_count() or 1
-
-
-def _caught(catch: Any) -> tuple[type[BaseException], ...]:
-    kinds = catch if isinstance(catch, tuple) else (catch,)
-    if not all(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
-        raise InvalidInput(
-            f"catch={catch!r}: give an exception class or a tuple of them; () catches none"
-        )
-    return kinds
-
-
-def _check_progress(progress: object) -> bool | None:
-    if progress is not None and not isinstance(progress, bool):
-        raise InvalidInput(
-            f"progress={progress!r}: give True, False, or None to show it on a terminal and in a "
-            "notebook only"
-        )
-    return progress

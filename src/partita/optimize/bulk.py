@@ -1,7 +1,8 @@
 """Many observations at once: what users give for them, as points, values and noise.
 
 Parameters come as an array (n, d), a list of what the function is given, a dict of columns, or a
-data frame. Either all rows can be used, or the call is refused and names the first that cannot.
+data frame. With constraints, so do the values: a list of dicts, a dict of columns, or a data frame.
+Either all rows can be used, or the call is refused and names the first that cannot.
 """
 
 from __future__ import annotations
@@ -26,18 +27,23 @@ class Batch(NamedTuple):
     """Observations to add: points (n, D) of the unit cube, values (n,), noise (n,) or None.
 
     Noise is a standard deviation, NaN where it is not known. `counts` (n,) say of how many values
-    each is the mean; None if each is a single one.
+    each is the mean; None if each is a single one. `measured` (n, C) are the values of the
+    constrained quantities; None without constraints.
     """
 
     units: FloatArray
     values: FloatArray
     stds: FloatArray | None
     counts: IntArray | None = None
+    measured: FloatArray | None = None
 
     def parts(self) -> Iterator[Batch]:
-        """The rows without known noise, then those with it, as policies are told them."""
+        """The rows without known noise, then those with it, as policies are told them.
+
+        Values of constrained quantities are left out: policies are told them before.
+        """
         if self.stds is None or self.counts is not None:
-            yield self
+            yield self._replace(measured=None)
             return
         unknown = np.isnan(self.stds)
         for rows in (unknown, ~unknown):
@@ -61,14 +67,22 @@ def is_many(params: Any, value: Any, space: Space) -> bool:
     """Whether an `add` is of several observations, by the form of what it is given."""
     if is_frame(params):
         return True
+    columns = _columns_of(value)
     if not space.named:
-        return np.ndim(value) == 1 and _depth(params) == 2
-    if isinstance(params, _LISTS):
+        return bool(columns) and _depth(params) == 2
+    if isinstance(params, _LISTS) or np.ndim(params) == 2:
         return True
-    if not isinstance(params, Mapping) or not _is_column(value):
-        return False
-    # A value may be an array of one number, at single parameters.
-    return len(value) != 1 or any(_is_column(entry) for entry in params.values())
+    # A value may be an array of one number at single parameters, and a choice may be a tuple.
+    return isinstance(params, Mapping) and bool(columns) and any(map(_is_column, params.values()))
+
+
+def _columns_of(value: Any) -> list[Any]:
+    """The columns that values are given as, one for each quantity; none for a single value."""
+    if is_frame(value):
+        return [value[name] for name in value.columns]
+    if isinstance(value, Mapping):
+        return [entry for entry in value.values() if _is_column(entry)]
+    return [value] if _is_column(value) else []
 
 
 def is_frame(params: Any) -> bool:
@@ -105,16 +119,27 @@ def read_batch(
     units, told, stds = np.empty((n, space.dim)), np.empty(n), np.full(n, np.nan)
     encoded = encode_rows(rows, space)
     counts = np.ones(n, dtype=np.int64)
+    measured: list[tuple[float, ...]] = []
     for i, row in enumerate(rows):
         with _Row(i):
-            units[i] = point_of(row, "add") if encoded is None else encoded[i]
+            units[i] = encoded[i] if encoded is not None else point_of(_filled(row, space), "add")
             noise = None if noises is None else noises[i]
             missing = isinstance(noise, float) and np.isnan(noise)
             seen = observation(given[i], None if missing else noise, "add", times[i])
             told[i], stds[i] = seen.value, np.nan if seen.std is None else seen.std
             counts[i] = seen.count
+            if seen.values is not None:
+                measured.append(seen.values)
     many = counts if (counts > 1).any() else None
-    return Batch(units, told, None if noises is None else stds, many)
+    known = None if np.isnan(stds).all() else stds
+    return Batch(units, told, known, many, np.array(measured) if measured else None)
+
+
+def _filled(row: Any, space: Space) -> Any:
+    """A row of a table without what is empty since it is not active."""
+    if space.conditions is None or not isinstance(row, Mapping):
+        return row
+    return space.conditions.filled(row)
 
 
 class _Row:
@@ -143,12 +168,32 @@ def _rows(params: Any, space: Space) -> Sequence[Any]:
         return _by_name(columns)
     if isinstance(params, Mapping):
         return _by_name(params)
-    if not space.named or isinstance(params, _LISTS):
+    if not space.named:
         return list(params)
+    if isinstance(params, _LISTS):
+        return [_with_names(row, space) for row in params]
+    if isinstance(params, np.ndarray):
+        return [_with_names(row, space) for row in params.tolist()]
     raise InvalidInput(
         f"add({params!r:.100}, ...): for several observations give a list of dicts, a dict of "
         "columns, or a data frame"
     )
+
+
+def _with_names(row: Any, space: Space) -> Any:
+    """Parameters that are given by place, by their names; others as they are."""
+    if not isinstance(row, list | tuple | np.ndarray):
+        return row
+    names = space.names or ()
+    values = row.tolist() if isinstance(row, np.ndarray) else row
+    if space.conditions is not None or len(values) != len(names):
+        why = "a space with branches has no" if space.conditions is not None else "the space has"
+        columns = "fixed columns" if space.conditions is not None else f"{len(names)} parameters"
+        raise InvalidInput(
+            f"add: the row {row!r:.100} has no names, and {why} {columns}. Give a list of dicts, a "
+            "dict of columns, or a data frame"
+        )
+    return dict(zip(names, values, strict=True))
 
 
 def _by_name(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -172,7 +217,11 @@ def _transposed(columns: list[Any]) -> list[Any]:
 
 
 def _column(name: str, given: Any, n: int) -> list[Any]:
-    """A list of n entries."""
+    """A list of n entries; of dicts, for several columns."""
+    if is_frame(given):
+        given = _by_name({str(column): given[column] for column in given.columns})
+    elif isinstance(given, Mapping):
+        given = _by_name(given)
     if not _is_column(given):
         raise InvalidInput(
             f"add: there are {n:,} rows of parameters but {name}={given!r:.100}: give a list or "

@@ -15,7 +15,7 @@ import numpy as np
 
 from partita._types import BoolArray, FloatArray, Interval
 from partita.errors import InvalidInput
-from partita.policies.base import LARGEST_VALUE
+from partita.policies.checks import LARGEST_VALUE
 from partita.space import Space
 
 from .values import Observation, WrongKind, as_observation, as_value, shown
@@ -65,6 +65,9 @@ class Constraints:
         The space, whose parameters are no quantities.
     """
 
+    #: The name of the objective, once a value has come.
+    _objective: str | None = None
+
     def __init__(self, texts: Any, space: Space | None = None) -> None:
         self.texts = _as_texts(texts)
         bounds: dict[str, Interval] = {}
@@ -101,10 +104,18 @@ class Constraints:
                 f"{shown(result)} has {what} that no constraint has: {self._wanted()}. One more "
                 "name is the objective"
             )
-        seen = as_observation(result[others[0]])
+        objective = others[0]
+        if self._objective not in (None, objective):
+            raise WrongKind(
+                f"{shown(result)} has {objective!r} where earlier values had "
+                f"{self._objective!r}: the objective has one name"
+            )
+        seen = as_observation(result[objective])
         if std is not None:
             seen = as_observation((seen.value, std))
-        return seen._replace(values=tuple(self._value(result, name) for name in self.names))
+        values = tuple(self._value(result, name) for name in self.names)
+        self._objective = objective
+        return seen._replace(values=values)
 
     def _value(self, result: Mapping[str, Any], name: str) -> float:
         try:
@@ -115,14 +126,6 @@ class Constraints:
     def _wanted(self) -> str:
         names = ", ".join(f"{name!r}: ..." for name in self.names)
         return f"with constraints give a dict, such as {{'objective': ..., {names}}}"
-
-    def refuse_many(self) -> None:
-        """Refuse to add many values at once if there are constraints."""
-        if self.names:
-            raise InvalidInput(
-                "add of many values at once: with constraints give a dict for each value, and add "
-                "them one by one"
-            )
 
     def stored(self, values: Any) -> tuple[float, ...]:
         """Values by name, as a study stored them; refused if they are not those of the quantities.

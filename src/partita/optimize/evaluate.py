@@ -58,12 +58,13 @@ def takes_trial(f: Function, space: Space) -> bool:
         parameters = inspect.signature(f).parameters
     except (TypeError, ValueError):  # some that are not written in Python
         return False
-    if "trial" not in parameters or parameters["trial"].kind in _NO_KEYWORDS:
+    if "trial" not in parameters or parameters["trial"].kind in NO_KEYWORDS:
         return False
     return space.named or next(iter(parameters)) != "trial"
 
 
-_NO_KEYWORDS = (
+#: Parameters of a function that cannot be given by name, one by one.
+NO_KEYWORDS = (
     inspect.Parameter.POSITIONAL_ONLY,
     inspect.Parameter.VAR_POSITIONAL,
     inspect.Parameter.VAR_KEYWORD,
@@ -71,16 +72,19 @@ _NO_KEYWORDS = (
 
 
 def evaluate(f: Function, params: Any, trial: Trial | None = None) -> Observation:
+    """The observation that f returns for parameters, and for a trial that it names."""
+    return as_observation(called(f, params, {} if trial is None else {"trial": trial}))
+
+
+def called(f: Function, params: Any, also: Mapping[str, Any]) -> Any:
     """Call f with keywords if params is a dict, else with a copy of the array."""
-    also = {} if trial is None else {"trial": trial}
     try:
-        result = f(**params, **also) if isinstance(params, dict) else f(np.array(params), **also)
+        return f(**params, **also) if isinstance(params, dict) else f(np.array(params), **also)
     except TypeError as error:
         misfit = _misfit(f, params, also)
         if misfit is None:
             raise
         raise WrongCall(misfit) from error
-    return as_observation(result)
 
 
 def _misfit(f: Function, params: Any, also: Mapping[str, Any]) -> str | None:
@@ -95,21 +99,26 @@ def _misfit(f: Function, params: Any, also: Mapping[str, Any]) -> str | None:
         else:
             signature.bind(params, **also)
     except TypeError as error:
-        call = f"f({', '.join(f'{name}=...' for name in params)})"
-        called = call if isinstance(params, dict) else "f(x), x an array"
+        named = [f"{name}=..." for name in [*(params if isinstance(params, dict) else ()), *also]]
+        call = f"f({', '.join(named if isinstance(params, dict) else ['x', *named])})"
+        shown = call if isinstance(params, dict) else f"{call}, x an array"
         return (
-            f"the function takes {signature}, but is called as {called}: {error}. A function of "
+            f"the function takes {signature}, but is called as {shown}: {error}. A function of "
             "named parameters is called with keywords, as in f(lr=0.1, depth=3); of a list of "
             "bounds, with one array"
         )
     return None
 
 
-def check_branches(f: Function, space: Space) -> None:
-    """Refuse a function that cannot be called in some branch, before any evaluation is spent."""
+def check_branches(f: Function, space: Space, also: Mapping[str, Any] | None = None) -> None:
+    """Refuse a function that cannot be called in some branch, before any evaluation is spent.
+
+    `also` is given besides the parameters: by default the trial, if f names it.
+    """
     if space.conditions is None:
         return
-    also = {"trial": None} if takes_trial(f, space) else {}
+    if also is None:
+        also = {"trial": None} if takes_trial(f, space) else {}
     for params in itertools.islice(space.conditions.examples(), MOST_BRANCHES):
         misfit = _misfit(f, params, also)
         if misfit is not None:
@@ -157,12 +166,12 @@ def evaluate_all(f: Function, tasks: Sequence[Task]) -> list[Outcome]:
     for number, params, trial in tasks:
         outcome = outcome_of(f, params, trial)._replace(trial=number)
         if outcome.error is not None:
-            outcome = outcome._replace(error=_portable(outcome.error))
+            outcome = outcome._replace(error=portable(outcome.error))
         outcomes.append(outcome)
     return outcomes
 
 
-def _portable(error: BaseException) -> BaseException:
+def portable(error: BaseException) -> BaseException:
     """The error itself if it survives pickling, else one that says the same.
 
     An error that cannot be rebuilt in the caller would take a whole process pool down.

@@ -24,8 +24,9 @@ from .aggregates import Aggregate
 from .bulk import Batch
 from .contexts import Contexts
 from .early import FEWEST, Curves, Rule
-from .plans import MOST_ROWS, budget, replicates
-from .trials import FAILED, FINISHED, PRUNED, Ledger
+from .ledger import Ledger
+from .plans import MOST_ROWS, Room, budget, least_of, noise_of, replicates
+from .trials import FAILED, FINISHED, PRUNED
 from .values import Observation
 
 #: Bounds that rest on proofs, which no value that is only expected may enter.
@@ -46,6 +47,8 @@ class Game:
         What they reported on their way.
     """
 
+    #: The variance of one value's noise when this many values were known, for plans.
+    _noise: tuple[int, float] | None = None
     #: What f can be, in the user's direction; None if that is not known.
     _outcomes: Outcomes | None = None
 
@@ -152,8 +155,8 @@ class Game:
         step = max(reports)
         return rule.estimate(step, reports[step])
 
-    def plan(self, most: int) -> int:
-        """Begin a row of a plan, of at most `most` values, where the policy chooses."""
+    def plan(self, room: Room) -> int:
+        """Begin a row of a plan, where the policy chooses."""
         number = self.ask()
         unit = self.ledger.unit(number)
         awaited = sum(
@@ -161,11 +164,15 @@ class Game:
             for row in self.ledger.planned
             if self.ledger.mark(row) == unit.tobytes()
         )
-        self.repeat(number, min(most, replicates(self.policy, unit, awaited)))
+        if self._noise is None or self._noise[0] != self.ledger.evaluations:
+            self._noise = self.ledger.evaluations, noise_of(self.policy)
+        count = max(room.least, replicates(self.policy, unit, awaited, self._noise[1]))
+        self.repeat(number, min(room.most, count))
         return number
 
-    def rows(self, n: int) -> Iterator[Callable[[], int]]:
-        """For each row of a plan of at most n values: how many are left for it, to be called."""
+    def rows(self, n: int) -> Iterator[Callable[[], Room]]:
+        """For each row of a plan of at most n values: the room that is left, to be called."""
+        least = least_of(n)
         whole = budget(n, self.ledger.evaluations, self.ledger.awaited)
         first, rows = len(self.ledger), 0
 
@@ -174,7 +181,7 @@ class Game:
             return whole - sum(self.ledger.planned.get(number, 0) for number in begun)
 
         while rows < MOST_ROWS and left() > 0:
-            yield left
+            yield lambda: Room(left(), least)
             rows += 1
 
     def repeat(self, number: int, count: int) -> None:
@@ -225,8 +232,11 @@ class Game:
 
     def add_many(self, batch: Batch) -> range:
         """Take in many values known from elsewhere, and return the numbers of their trials."""
+        if batch.measured is not None:
+            for unit, row in zip(batch.units, batch.measured.tolist(), strict=True):
+                optional.measure(self.policy, self._seen(unit), row)
         for part in batch.parts():
-            self._learn_many(*part)
+            self._learn_many(part.units, part.values, part.stds, part.counts)
         return self.ledger.extend(*batch)
 
     @property
@@ -283,6 +293,7 @@ class Game:
         """The same trials with a new policy, which gets all values and all pending points."""
         game = copy.copy(self)
         game.policy = policy
+        game._noise = None
         game.ledger.recount()
         for units, values, stds, measured, counts in game.ledger.told():
             for unit, row in zip(units, measured.tolist(), strict=True):

@@ -15,6 +15,7 @@ import numpy as np
 from partita._text import error_text, message_of
 from partita.errors import EvaluationFailed, InvalidInput, Settled, TrialPruned
 
+from .aggregates import Aggregate
 from .evaluate import Function, Outcome, WrongCall, check_branches, outcome_of, takes_trial
 from .failures import MOST_HELD, Failures
 from .interrupts import Interrupts
@@ -37,6 +38,8 @@ MOST_FAILURES, FAILURES_PER_VALUE = 100, 10
 KEPT_ERRORS, KEPT_FAILURES = 5, 1000
 #: The factor by which the number of evaluations grows between checkpoints of the history.
 CHECKPOINT_FACTOR = 1.25
+#: The same for functions that replicate, whose evaluations may be far quicker than a certificate.
+REPLICATES_FACTOR = 2.0
 #: With a tolerance, the certificate is checked after every evaluation up to this number n, and
 #: then each time the number of evaluations has grown by a factor of 1 + 1/n.
 CERTIFICATE_EVERY = 40
@@ -46,7 +49,9 @@ class Evaluation(NamedTuple):
     """The argument of a callback: the evaluation that has just ended, and the optimizer.
 
     `std` is the standard deviation of the value's noise, None if the function did not return it;
-    `values` are those of constrained quantities by name, None without constraints.
+    `values` are those of constrained quantities by name, None without constraints. With a `count`
+    above 1, of a function that replicates, the value is the mean of as many, and `std` their sample
+    deviation.
     """
 
     number: int
@@ -57,6 +62,7 @@ class Evaluation(NamedTuple):
     optimizer: Player
     std: float | None = None
     values: dict[str, float] | None = None
+    count: int = 1  # type: ignore[assignment]
 
 
 Callback = Callable[[Evaluation], object]
@@ -91,6 +97,8 @@ class Run:
         The optimizer or study that is asked for trials and gets their values.
     shown
         What callbacks get: the optimizer, or the study as the user opened it.
+    replicates
+        Whether f replicates, so that evaluations are counted, not trials.
     """
 
     def __init__(
@@ -103,7 +111,9 @@ class Run:
         meter: Meter,
         interrupts: Interrupts,
         seed: int,
+        replicates: bool = False,
     ) -> None:
+        self.replicates = replicates
         self.player, self.shown, self.limits = player, shown, limits
         self._callback, self._catch = callback, catch
         self._meter, self._interrupts = meter, interrupts
@@ -113,8 +123,11 @@ class Run:
         #: Points to evaluate before those that the policy asks for.
         self.starts: deque[Any] = deque()
         self.pending: dict[int, Trial] = {}
+        #: How many values of each row of a plan are still to come.
+        self.awaited: dict[int, int] = {}
+        self._before: dict[int, int] = {}
         #: A resumed study already has values, and other processes may add some.
-        self.n_told = player.n_told
+        self.n_told = self._count()
         self.n_pruned = player.n_pruned
         self.n_failed = 0
         #: Whether this run has reported a value itself.
@@ -123,6 +136,10 @@ class Run:
         self.failed_params: list[Any] = []
         self.checkpoints: list[Checkpoint] = []
         self._next_checkpoint = self._next_certificate = 1
+
+    def _count(self) -> int:
+        """How many evaluations there are, which behind a mean are several."""
+        return self.player.n_values if self.replicates else self.player.n_told
 
     @property
     def seconds(self) -> float:
@@ -138,7 +155,14 @@ class Run:
         """The number of evaluations that may be started now, at most `most`."""
         if self.limits.n_evals is None:
             return most
-        return min(most, self.limits.n_evals - self.n_ended - len(self.pending))
+        under_way = sum(self.awaited.values()) if self.replicates else len(self.pending)
+        return min(most, self.limits.n_evals - self.n_ended - under_way)
+
+    def startable(self, most: int) -> int:
+        """The same, if as many as are under way may fail: no more than `n_evals` ever do."""
+        if self.limits.n_evals is None:
+            return most
+        return min(self.wanted(most), self.limits.n_evals - self.n_failed - len(self.pending))
 
     @property
     def n_ended(self) -> int:
@@ -160,12 +184,65 @@ class Run:
             self.times.begin(trial.number, self.seconds)
         return trial
 
+    def plan(self, n: int) -> list[Trial]:
+        """The next rows of a plan of at most n evaluations; points of x0 are evaluated once."""
+        with self._interrupts.held():
+            if self.player.adopted:
+                rows = [self.player.ask()]
+                (row,) = rows
+                self._before[row.number] = int(self.player.trials.counts[row.number]) - row.count
+            elif self.starts:
+                rows = [self.player.expect(self.starts.popleft())]
+            else:
+                rows = self.player.plan(n)
+            for trial in rows:
+                self.pending[trial.number], self.awaited[trial.number] = trial, trial.count
+                self.times.begin(trial.number, self.seconds)
+        return rows
+
+    def told_before(self, trial: Trial) -> int:
+        """How many values of a row a killed run had told."""
+        return self._before.get(trial.number, 0)
+
+    def settle_part(self, trial: Trial, seen: Aggregate) -> Stop | None:
+        """Record values of a row; return the reason to end the run, or None."""
+        with self._interrupts.held():
+            left = self.awaited[trial.number] - seen.count
+            error: InvalidInput | None = None
+            try:
+                self.player.tell(trial, seen.mean, seen.std, count=seen.count)
+            except Settled:
+                del self.awaited[trial.number]
+                self._overtaken(trial, seen.mean)
+                return self.all_made() or self.time_up()
+            except InvalidInput as refused:
+                error = refused
+            else:
+                self.awaited[trial.number] = left
+                if not left:
+                    del self.awaited[trial.number]
+                    self.times.end(trial.number, self.seconds, failed=False)
+                self._learned(trial, ended=not left)
+        if error is not None:
+            return self.settle_row(trial, error)
+        outcome = Outcome(seen.mean, std=seen.std)
+        if self._callback is not None and self._called_off(trial, outcome, seen.count):
+            return Stop(CALLBACK, True, "The callback ended the run.")
+        return self.all_made() or self.certified() or self.time_up()
+
+    def settle_row(self, trial: Trial, error: BaseException) -> Stop | None:
+        """Record that an evaluation of a row failed: it ends, with what was told of it."""
+        with self._interrupts.held():
+            self.awaited.pop(trial.number, None)
+            self.times.end(trial.number, self.seconds, failed=True)
+        return self._failed(trial, error)
+
     def settle(self, trial: Trial, outcome: Outcome) -> Stop | None:
         """Record the outcome of an evaluation; return the reason to end the run, or None."""
         error = outcome.error
         if outcome.reports is not None:  # a worker has a copy of the trial
             trial._progress.readings = dict(outcome.reports)
-        if isinstance(error, TrialPruned):
+        if error is not None and _ends_early(error):
             return self._pruned(trial)
         with self._interrupts.held():
             self.times.end(trial.number, self.seconds, failed=error is not None)
@@ -216,7 +293,7 @@ class Run:
             trial.params,
         )
         del self.pending[trial.number]
-        self.n_told = self.player.n_told
+        self.n_told = self._count()
 
     def _pruned(self, trial: Trial) -> Stop | None:
         """Take in that an evaluation was ended early."""
@@ -233,9 +310,12 @@ class Run:
                 self.tick()
         return self.all_made() or self.time_up()
 
-    def _learned(self, trial: Trial) -> None:
-        del self.pending[trial.number]
-        self.n_told = self.player.n_told
+    def _learned(self, trial: Trial, ended: bool = True) -> None:
+        if ended:
+            del self.pending[trial.number]
+        if trial.count > 1 and not self.replicates:  # of a killed run whose function replicated
+            give_up(self.player, trial)
+        self.n_told = self._count()
         self._learned_any = True
         self._failures.succeeded(trial.params)
         if self.n_told >= self._next_checkpoint:
@@ -270,7 +350,7 @@ class Run:
             return Stop(TIME_UP, True, "The time is up.")
         return None
 
-    def _called_off(self, trial: Trial, outcome: Outcome) -> bool:
+    def _called_off(self, trial: Trial, outcome: Outcome, count: int = 1) -> bool:
         assert self._callback is not None
         now = Evaluation(
             trial.number,
@@ -281,6 +361,7 @@ class Run:
             self.shown,
             outcome.std,
             self.player.constraints.named(outcome.values),
+            count,
         )
         try:
             answer = self._callback(now)
@@ -354,16 +435,18 @@ class Run:
             Checkpoint(self.n_told, self.seconds, best.mean, best.lower, best.upper, certificate)
         )
         self._meter.know(best, certificate)
-        self._next_checkpoint = max(self.n_told + 1, math.ceil(self.n_told * CHECKPOINT_FACTOR))
+        factor = REPLICATES_FACTOR if self.replicates else CHECKPOINT_FACTOR
+        self._next_checkpoint = max(self.n_told + 1, math.ceil(self.n_told * factor))
 
     def finish(self) -> int:
         """Cancel what is pending, and return how many evaluations were still running."""
-        dropped = list(self.pending)
-        for number in dropped:
+        dropped = 0
+        for number in list(self.pending):
             give_up(self.player, self.pending[number])
             del self.pending[number]
+            dropped += self.awaited.pop(number, 1)
         self._failures.release()
-        return len(dropped)
+        return dropped
 
 
 def one_at_a_time(run: Run, f: Function) -> Stop:
@@ -375,6 +458,14 @@ def one_at_a_time(run: Run, f: Function) -> Stop:
         ended = run.settle(trial, outcome_of(f, trial.params, trial if with_trial else None))
         if ended is not None:
             return ended
+
+
+def _ends_early(error: BaseException) -> bool:
+    """Whether an error says that an evaluation ended early: ours, or Optuna's of that name."""
+    return isinstance(error, TrialPruned) or any(
+        kind.__name__ == "TrialPruned" and kind.__module__.partition(".")[0] == "optuna"
+        for kind in type(error).__mro__
+    )
 
 
 def _hint(error: BaseException) -> str:

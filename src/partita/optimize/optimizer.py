@@ -7,11 +7,8 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, overload
 
-import numpy as np
-
 from partita._checks import (
     NotGiven,
-    as_floats,
     check_choice,
     check_count,
     check_delta,
@@ -20,8 +17,8 @@ from partita._checks import (
     seed_or_drawn,
 )
 from partita._locks import in_turn, is_under_way, new_lock, turn_of
-from partita._types import FloatArray, Prediction
-from partita.errors import HalfChanged, InvalidInput, NotPending, Settled
+from partita._types import FloatArray
+from partita.errors import HalfChanged, InvalidInput
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
@@ -31,25 +28,21 @@ from partita.policies.base import Policy
 from partita.space import Space, as_space
 
 from .aggregates import as_aggregate, as_count, given_aggregate
+from .answers import Answers
 from .bulk import is_many, read_batch
-from .constraints import Constraints, Known
+from .constraints import Constraints
 from .contexts import Given, read_contexts
 from .early import Progress, Rule
 from .game import Game
 from .logs import log_added, log_begun, log_cancelled, log_pruned, log_told
 from .making import check_lengthscales, domain_of, make_policy
+from .numbers import number_of, reports_of
 from .plans import check_part, check_plans
-from .trial import Suggestion, Trial, by_place
-from .trials import FAILED, FINISHED, PENDING, PRUNED, Trials
+from .trial import Trial
 from .values import Observation, as_std, as_value
 
-#: The rounding error allowed in a coordinate of the unit cube.
-SAME_POINT = 1e-9
-#: Contexts among which the worst is looked for.
-WORST_OF = 32
 
-
-class Optimizer:
+class Optimizer(Answers):
     """Chooses where to evaluate a noisy function next, in a space of any kinds of parameters.
 
     Threads may share it: each call waits until those of other threads have returned. A call that
@@ -242,8 +235,8 @@ class Optimizer:
             n = as_count(n, "plan")
             check_plans(self.policy, self.constraints.names, self.contexts.names)
             try:
-                for most in self.game.rows(n):
-                    number = self._play("plan", most())
+                for room in self.game.rows(n):
+                    number = self._play("plan", room())
                     rows.append(self._trial(number))
             except Exception:  # all or none
                 for trial in rows:
@@ -340,7 +333,8 @@ class Optimizer:
             What the function was given: a dict, or an array (d,). For many, an array (n, d), a list
             of dicts, a dict of columns, or a data frame.
         value
-            What it returned: a number; for many, n numbers.
+            What it returned: a number; for many, n numbers. With constraints, a dict of numbers;
+            for many, a list of dicts, a dict of columns, or a data frame.
         std
             As for `tell`: a number; for many, one for all or n numbers, None or NaN where it is not
             known.
@@ -369,7 +363,6 @@ class Optimizer:
             params = self.contexts.joined(params, context, "add")
         with self._turn:
             if is_many(params, value, self.space):
-                self.constraints.refuse_many()
                 return self._add_many(params, value, std, count)
             seen = self.observation(value, std, "add", count)
             number: int = self._play("add", self.point_of(params, "add"), *seen)
@@ -445,7 +438,7 @@ class Optimizer:
         origin = self.space.mark, unit.tobytes()
         whole = self.contexts.as_given(self.space.decode(unit), given)
         params, context = self.contexts.split(whole)
-        count = self.game.ledger.planned.get(number, 1)
+        count = self.game.ledger.left(number) or 1
         return Trial(number, params, unit, origin, Progress(self._rule()), context, count)
 
     @in_turn
@@ -531,135 +524,7 @@ class Optimizer:
 
     def number_of(self, trial: Trial | int, verb: str, also: Container[int] = ()) -> int:
         """The number of a trial that is pending or in `also`; `verb` is for the error message."""
-        given = trial.number if isinstance(trial, Trial) else trial
-        if isinstance(given, bool) or not isinstance(given, int | np.integer):
-            raise InvalidInput(
-                f"{verb}({trial!r}, ...): give the trial that ask() returned, or its number"
-            )
-        ledger = self.game.ledger
-        number, last = int(given), len(ledger) - 1
-        if not 0 <= number <= last:
-            range_text = f"numbers go from 0 to {last}" if last >= 0 else "there are no trials yet"
-            raise NotPending(f"{verb}({number}): there is no trial {number}, {range_text}")
-        if isinstance(trial, Trial):
-            self._check_origin(trial, verb)
-        state = ledger.state(number)
-        if state != PENDING and number not in also:
-            ends = {FINISHED: "already has a value", FAILED: "was cancelled", PRUNED: "was pruned"}
-            what = ends[state]
-            raise Settled(
-                f"{verb}({number}): trial {number} {what}. Ask for a new trial, or use add(params, "
-                "value) to report another value at its parameters"
-            )
-        return number
-
-    def _check_origin(self, trial: Trial, verb: str) -> None:
-        """Refuse a trial of another optimizer, whose numbers belong to other points."""
-        ledger = self.game.ledger
-        if trial._origin is not None:
-            ours = trial._origin == (self.space.mark, ledger.mark(trial.number))
-        else:  # made by hand
-            unit = ledger.unit(trial.number)
-            params = self.contexts.joined(trial.params, trial.context, verb)
-            ours = float(np.abs(self.space.encode(params) - unit).max()) <= SAME_POINT
-        if not ours:
-            raise InvalidInput(
-                f"{verb}({trial!r}): trial {trial.number} of this optimizer has other parameters. "
-                "Give the trial that its ask() returned, or use add(params, value)"
-            )
-
-    # -- answers -------------------------------------------------------------------------------
-
-    @overload
-    def recommend(
-        self,
-        context: Mapping[str, Any] | None = None,
-        fixed: Mapping[Any, Any] | None = None,
-    ) -> Suggestion: ...
-    @overload
-    def recommend(
-        self, context: Sequence[Mapping[str, Any]], fixed: Mapping[Any, Any] | None = None
-    ) -> list[Suggestion]: ...
-    def recommend(
-        self,
-        context: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
-        fixed: Mapping[Any, Any] | None = None,
-    ) -> Suggestion | list[Suggestion]:
-        """The best parameters by the posterior, which need not be those with the best value.
-
-        Of the parameters that were evaluated, the calibrated policy recommends those with the best
-        mean less one standard deviation, and π-GP-UCB those with the best bound. For a context, or
-        with values `fixed`, they need not have been evaluated, nor the context asked for.
-
-        A list of contexts gives a list of answers. Contexts that the policy cannot tell apart are
-        looked up once, so thousands of them take little longer than the distinct ones.
-        """
-        if isinstance(context, list | tuple):
-            every = [self.given(one, fixed, "recommend") for one in context]
-        else:
-            every = [self.given(context, fixed, "recommend")]
-        with self._turn:
-            units = self._play("recommend_each", [g.coordinates if g else None for g in every])
-        answers = []
-        for (unit, *bounds), given in zip(units, every, strict=True):
-            whole = self.contexts.as_given(self.space.decode(unit), given)
-            params, _ = self.contexts.split(whole)
-            answers.append(Suggestion(params, by_place(params), *bounds))
-        return answers if isinstance(context, list | tuple) else answers[0]
-
-    def constraints_at(self, params: Any) -> dict[str, Known]:
-        """What is known of each constrained quantity at some parameters, by its name."""
-        unit = self.space.encode(params)
-        with self._turn:
-            return self.constraints.known_at(self.policy, unit)
-
-    def certificate(
-        self,
-        context: Mapping[str, Any] | None = None,
-        fixed: Mapping[Any, Any] | None = None,
-    ) -> float:
-        """A bound on how much better any other parameters can be than the recommended ones.
-
-        If `guarantee` is "proven", it fails with probability delta at most. If it is "calibrated",
-        the bound is an estimate by the fitted model, and fails where a narrow peak hides between
-        the evaluations: docs/calibrated.md measures how often. It is infinite if the policy gives
-        no such bound, or cannot give one yet.
-
-        With contexts, `certificate()` is that of the worst of 32 contexts all over their space, or
-        of all contexts if there are no more.
-        """
-        if self.contexts.names and context is None and fixed is None:
-            those = self.contexts.sample(WORST_OF)
-            with self._turn:
-                return max(float(self._play("certificate", one)) for one in those)
-        given = self.given(context, fixed, "certificate")
-        args = () if given is None else (given.coordinates,)
-        with self._turn:
-            bound: float = self._play("certificate", *args)
-            return bound
-
-    def predict(
-        self, params: Sequence[Any] | FloatArray, context: Mapping[str, Any] | None = None
-    ) -> Prediction:
-        """The posterior of the function at n points: mean, std, lower, upper, each (n,).
-
-        Parameters
-        ----------
-        params
-            A list of n dicts, or an array (n, d), in the form that the function gets.
-        context
-            The context of all points. It can be given in each dict instead.
-        """
-        if isinstance(params, dict):
-            raise InvalidInput("predict takes several points: give a list of dicts")
-        if not self.space.named:
-            params = as_floats(params, "params")
-        joined = self.contexts.joined
-        rows = [self.space.encode(joined(point, context, "predict")) for point in params]
-        units = np.array(rows).reshape(len(rows), self.space.dim)
-        with self._turn:
-            posterior: Prediction = self._play("predict", units)
-            return posterior
+        return number_of(trial, self.game.ledger, self.contexts, verb, also)
 
     def plot(
         self,
@@ -673,53 +538,6 @@ class Optimizer:
         from .looking import result_of
 
         return result_of(self, "The optimizer").plot(path, kind)
-
-    # -- the record ----------------------------------------------------------------------------
-
-    @property
-    @in_turn
-    def trials(self) -> Trials:
-        """All trials so far: a sequence of records, with numbers, values and states as arrays."""
-        return self.game.ledger.table(self.space)
-
-    @property
-    def n_told(self) -> int:
-        """The number of values reported, by `tell` and `add`."""
-        with self._turn:
-            return self.game.ledger.counts[FINISHED]
-
-    @property
-    def n_failed(self) -> int:
-        """The number of trials that were cancelled."""
-        with self._turn:
-            return self.game.ledger.counts[FAILED]
-
-    @property
-    def n_pruned(self) -> int:
-        """The number of trials that ended early."""
-        with self._turn:
-            return self.game.ledger.counts[PRUNED]
-
-    @in_turn
-    def reports(self, number: int) -> dict[int, float]:
-        """What a trial that has ended had reported after each step."""
-        return self.game.curves.of(number)
-
-    @property
-    def n_pending(self) -> int:
-        """The number of trials that have not ended."""
-        with self._turn:
-            return self.game.ledger.counts[PENDING]
-
-    @property
-    def policy(self) -> Policy:
-        """The policy underneath, which maximises in the unit cube."""
-        return self.game.policy
-
-    @property
-    def guarantee(self) -> str:
-        """The kind of guarantee of the bounds, such as "proven" or "calibrated": see `Policy`."""
-        return optional.guarantee(self.policy)
 
     # -- as an object --------------------------------------------------------------------------
 
@@ -767,11 +585,6 @@ class Optimizer:
 def _lock_of(policy: Any) -> Any:
     """The policy's own lock, shared so that no thread holds one and waits for the other."""
     return turn_of(policy) if isinstance(policy, Policy) else new_lock()
-
-
-def reports_of(trial: Trial | int) -> dict[int, float]:
-    """What a trial has reported; nothing is known of one that is given by its number."""
-    return trial.reports if isinstance(trial, Trial) else {}
 
 
 def _check_evaluations(n_evals: object) -> int:

@@ -53,14 +53,14 @@ def in_parallel(run: Run, f: Function, workers: Workers) -> Stop:
 
     def submit(trials: Sequence[Trial], again: bool = False) -> None:
         made = [Task(t.number, t.params, t if with_trial else None) for t in trials]
-        future = _checked(workers.executor.submit(evaluate_all, f, made))
+        future = checked(workers.executor.submit(evaluate_all, f, made))
         number = next(numbers)
         tasks[number] = Job(future, trials, again)
         future.add_done_callback(lambda *_: ended_tasks.put(number))
 
     try:
         while True:
-            while len(tasks) < workers.in_flight and (number := run.wanted(workers.batch)) > 0:
+            while len(tasks) < workers.in_flight and (number := run.startable(workers.batch)) > 0:
                 trials = [run.ask() for _ in range(number)]
                 try:
                     submit(trials)
@@ -88,7 +88,7 @@ def in_parallel(run: Run, f: Function, workers: Workers) -> Stop:
                 task.future.cancel()
 
 
-def _checked(future: Any) -> Future[list[Outcome]]:
+def checked(future: Any) -> Future[Any]:
     """The future that an executor's `submit` returned, or an error for anything else."""
     if not all(callable(getattr(future, name, None)) for name in FUTURE):
         raise InvalidInput(
@@ -141,16 +141,15 @@ def _settle(run: Run, task: Job) -> Stop | None:
             stop = run.settle(trial, outcomes[trial.number]) or stop
     missing = [trial.number for trial in task.trials if trial.number not in outcomes]
     if missing:
-        return run.broken(_incomplete(given, missing, task))
+        return run.broken(no_answer(given, f"the outcome of trial {missing[0]}"))
     return stop
 
 
-def _incomplete(given: Any, missing: Sequence[int], task: Job) -> InvalidInput:
-    """The error for an executor that did not return all outcomes of a task."""
+def no_answer(given: Any, what: str) -> InvalidInput:
+    """The error for an executor whose future has another result than what was submitted."""
     return InvalidInput(
-        f"for a task of {len(task.trials)}, it returned {_short(given)}, without the outcome of "
-        f"trial {missing[0]}. The future's result must be what the function given to submit() "
-        "returns for its arguments"
+        f"it returned {_short(given)}, without {what}. The future's result must be what the "
+        "function given to submit() returns for its arguments"
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,21 @@ from .aggregates import Aggregate
 GROWTH = 1.5
 #: Values that may be pending at the same time, as a share of those that are known, and at least.
 SHARE, FIRST = 1.0, 4
-#: Rows of one plan, at most.
-MOST_ROWS = 256
+#: Rows of one plan, at most; the share of what is asked for that a row has at least, so that those
+#: of very large plans are worth the time of choosing them.
+MOST_ROWS, LEAST_SHARE = 256, 1000
+
+
+class Room(NamedTuple):
+    """How many values the next row of a plan may have, at most and at least."""
+
+    most: int
+    least: int
+
+
+def least_of(n: int) -> int:
+    """How many values a row of a plan of at most n has at least."""
+    return max(1, n // LEAST_SHARE)
 
 
 def budget(n: int, known: int, awaited: int) -> int:
@@ -35,20 +48,21 @@ def budget(n: int, known: int, awaited: int) -> int:
 
     While little is known a plan is short: looking at few values first is worth more.
     """
-    return max(1, min(n, max(FIRST, int(SHARE * known)) - awaited))
+    least = least_of(n)
+    return max(least, min(n, max(FIRST * least, int(SHARE * known)) - awaited))
 
 
-def replicates(policy: Any, x: FloatArray, awaited: int) -> int:
+def replicates(policy: Any, x: FloatArray, awaited: int, noise: float) -> int:
     """How many evaluations at x (d,) lower its variance by the factor `GROWTH`.
 
-    `awaited` evaluations of x are pending. The posterior variance v at x, relative to the noise
-    variance λ, is that of λ/v evaluations; n more of them divide it by 1 + n/(λ/v).
+    `awaited` evaluations of x are pending, and `noise` is the variance λ of one value. The
+    posterior variance v at x is that of λ/v evaluations; n more of them divide it by 1 + n/(λ/v).
     """
     try:
         std = float(np.asarray(policy.predict(x[None, :]).std)[0])
     except (AttributeError, PartitaError):  # it has no posterior, or none yet
         return 1
-    worth = noise_of(policy) / std**2 if std > 0 else math.inf
+    worth = noise / std**2 if std > 0 else math.inf
     if not math.isfinite(worth):
         return 1
     return max(1, math.floor(min((GROWTH - 1.0) * (worth + awaited), MOST_VALUES)))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from os import PathLike
+from typing import Any, Literal, Protocol, overload
 
 from partita._types import FloatArray, Prediction
 from partita.errors import Settled
@@ -61,6 +62,10 @@ class Player(Protocol):
         """The number of values reported, by `tell` and `add`."""
 
     @property
+    def n_values(self) -> int:
+        """The same, with the values behind a mean counted one by one."""
+
+    @property
     def n_failed(self) -> int:
         """How many trials have been cancelled."""
 
@@ -76,14 +81,26 @@ class Player(Protocol):
     def adopted(self) -> Sequence[Trial]:
         """Trials that a killed run was evaluating; `ask` returns them first."""
 
-    def ask(self) -> Trial:
-        """The next trial."""
+    @overload
+    def ask(self, count: None = None) -> Trial: ...
+    @overload
+    def ask(self, count: int) -> list[Trial]: ...
+    def ask(self, count: int | None = None) -> Trial | list[Trial]:
+        """The next trial, or a list of the next ones."""
 
     def expect(self, params: Any) -> Trial:
         """A new trial at parameters that the caller chose."""
 
-    def tell(self, trial: Trial, value: Any, std: float | None = None) -> None:
-        """Report the value of a trial, and the standard deviation of its noise if known."""
+    def plan(self, n: int) -> list[Trial]:
+        """Trials to evaluate several times each, at most n in all."""
+
+    def tell(
+        self, trial: Trial, value: Any, std: float | None = None, *, count: int | None = None
+    ) -> None:
+        """Report the value of a trial, and the standard deviation of its noise if known.
+
+        With a `count` above 1, report the mean of as many, and their sample deviation.
+        """
 
     def add(self, params: Any, value: Any, std: float | None = None) -> int:
         """Report a value known from elsewhere, and get the number of its trial."""
@@ -111,6 +128,13 @@ class Player(Protocol):
 
     def predict(self, params: Sequence[Any] | FloatArray) -> Prediction:
         """The posterior of the function at n points."""
+
+    def plot(
+        self,
+        path: str | PathLike[str] | None = None,
+        kind: Literal["run", "importance", "slices", "pairs", "timeline"] = "run",
+    ) -> Any:
+        """A Matplotlib figure of what is known."""
 
 
 def give_up(player: Player, trial: Trial) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from partita.errors import InvalidInput
-from partita.policies.base import LARGEST_VALUE
+from partita.policies.checks import LARGEST_VALUE
 
 #: Types that are not accepted as numbers, although some of them have a `__float__`.
 _NO_NUMBERS = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
@@ -106,12 +107,22 @@ def _as_float(value: Any, also: str = "") -> float:
             return math.inf
         except Exception:  # a user's object, such as a tensor of several numbers
             pass
-    if isinstance(value, dict):
-        also += '; a dict of numbers needs constraints, such as constraints=["cost <= 10"]'
     raise WrongKind(
-        f"the value is {shown(value)}: give one number{also}; if the evaluation failed, cancel the "
-        "trial, or let the function raise"
+        f"the value is {shown(value)}: give one number{also}{_advice(value)}; if the evaluation "
+        "failed, cancel the trial, or let the function raise"
     )
+
+
+def _advice(value: Any) -> str:
+    """What may have been meant by something that is not a number."""
+    if value is None:
+        return "; a function without a return statement returns None"
+    if inspect.iscoroutine(value):
+        value.close()  # it will not be awaited
+        return "; for an async function give one that runs it, such as lambda x: asyncio.run(f(x))"
+    if isinstance(value, dict):
+        return '; a dict of numbers needs constraints, such as constraints=["cost <= 10"]'
+    return ""
 
 
 def shown(value: Any) -> str:

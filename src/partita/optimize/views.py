@@ -71,7 +71,10 @@ def _pairs(result: Result) -> Any:
     dimensions = dimensions_of(result.optimizer.space, result.params)
     if len(dimensions) < 2:
         raise InvalidInput(
-            'kind="pairs": one parameter varies, so there are no pairs. Give kind="slices"'
+            'kind="pairs": one parameter varies in the answer\'s branch, so there are no pairs. '
+            'Give kind="slices"'
+            if result.optimizer.space.conditions is not None
+            else 'kind="pairs": one parameter varies, so there are no pairs. Give kind="slices"'
         )
     shown, left_out = _most_important(result, dimensions)
     places = places_of(evaluated(result)[0], shown)

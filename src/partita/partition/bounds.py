@@ -9,10 +9,11 @@ import numpy as np
 from partita._state import Saved, State, wholes
 from partita._threads import one_thread
 from partita._types import CellView, FloatArray, IntArray, Prediction, Recommendation
-from partita.errors import InvalidInput, warn_theory
+from partita.errors import InvalidInput
 
 from . import _loops
 from .cell import Cell
+from .contradiction import least_noise, noise_reason, norm_reason, warn_contradiction
 from .cover import CellKey
 from .index import Entry, Table
 from .inherit import at_points, places_among
@@ -184,23 +185,38 @@ class Bounds:
         """
         if self._sets is None:
             return False
-        sites, stated, needed = self._partition.sites, self._sets.noise, self._sets.least_norm
-        empty = needed > self._norm_bound
+        empty = self.emptied
         if not (empty or by_noise):
             return False
-        noise = least_noise(sites.scatter, sites.repeats, self._delta)
-        if noise > stated:
-            warn_contradiction(
-                f"the noise constant of {stated:.3g} is too small: values told at the same points "
-                f"differ as with one of at least {noise:.3g}"
-            )
+        noise = self._noise_reason(self._sets)
+        if noise:
+            warn_contradiction(noise)
         elif empty:
-            warn_contradiction(
-                f"no function of norm {self._norm_bound:.3g} fits the data: norm_bound is too "
-                "small, if the noise constant is right. With this kernel it is at least "
-                f"{needed:.3g}"
-            )
-        return empty or noise > stated
+            warn_contradiction(norm_reason(self._norm_bound, self._sets.least_norm))
+        return empty or noise != ""
+
+    @property
+    def emptied(self) -> bool:
+        """Whether no function of norm B fits the data that the last answer looked at."""
+        return self._sets is not None and self._sets.least_norm > self._norm_bound
+
+    def warn_crossed(self) -> None:
+        """Warn of a lower bound above an upper one, and say what is too small if that is clear."""
+        if self._sets is None:
+            return warn_contradiction()
+        noise = self._noise_reason(self._sets)
+        if noise:
+            return warn_contradiction(noise)
+        needed = self._sets.needed()
+        return warn_contradiction(
+            norm_reason(self._norm_bound, needed) if needed > self._norm_bound else ""
+        )
+
+    def _noise_reason(self, sets: Sets) -> str:
+        """That values at the same points differ too much for the noise, or nothing."""
+        sites = self._partition.sites
+        least = least_noise(sites.scatter, sites.repeats, self._delta)
+        return noise_reason(sets.noise, least) if least > sets.noise else ""
 
     def peak(self, cell: Cell, t: int) -> FloatArray | None:
         """The scaled point of a cell of a box where its upper bound is highest, if it is found."""
@@ -271,7 +287,7 @@ class Bounds:
         np.clip(best.upper, None, self._most, out=best.upper)
         np.clip(best.lower, -self._most, None, out=best.lower)
         if not self._contradicted() and bool((best.lower > best.upper + self.rounding).any()):
-            warn_contradiction()
+            self.warn_crossed()
         return best
 
     def _predict_in(
@@ -330,27 +346,3 @@ class Bounds:
             index += self.slack(level)
         lower, side = partition.geometry.lower(key), partition.geometry.side(level)
         return CellView(lower, side, level, count, gain, width, index)
-
-
-def warn_contradiction(reason: str = "") -> None:
-    """Say that the data contradict the norm bound or the noise constant."""
-    reason = reason or (
-        "a lower bound on f exceeds an upper one: norm_bound or the noise constant is too small "
-        "for this function"
-    )
-    warn_theory(
-        f"{reason}. So the bounds do not hold. Give larger ones. (With both right this happens "
-        "with probability delta at most.)"
-    )
-
-
-def least_noise(scatter: float, repeats: int, delta: float) -> float:
-    """The least noise constant with which values at the same points differ that much.
-
-    Hsu, Kakade & Zhang 2012: if the noise is L-sub-Gaussian, the sum of squares is at most
-    L²(n + 2√(nu) + 2u) with probability 1 − e^(−u); here e^(−u) is δ/n².
-    """
-    if repeats == 0:
-        return 0.0
-    rare = math.log(repeats**2 / delta)
-    return math.sqrt(scatter / (repeats + 2.0 * math.sqrt(repeats * rare) + 2.0 * rare))

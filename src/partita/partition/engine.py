@@ -427,6 +427,15 @@ class Engine:
         """An upper bound on max f."""
         return self._bounds.ceiling(t)
 
+    @property
+    def emptied(self) -> bool:
+        """Whether no function of norm B fits the data that the last answer looked at."""
+        return self._bounds.emptied
+
+    def warn_crossed(self) -> None:
+        """Warn of a lower bound above an upper one: see `Bounds.warn_crossed`."""
+        self._bounds.warn_crossed()
+
     def recommend(self, t: int) -> Recommendation:
         """The candidate with the highest lower bound."""
         return self._bounds.recommend(t)

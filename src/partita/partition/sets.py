@@ -35,12 +35,19 @@ from .widths import Width
 
 #: Regularisers λ that are tried, as multiples of the policy's.
 RATIOS = (1.0, 1 / 16, 1 / 4, 4.0, 16.0)
+#: The same where bounds have crossed, to find the least norm that fits the data: by duality some λ
+#: shows that the set is empty, but it may be none of the above. It is larger than α, since
+#: yᵀ(I+K/λ)⁻¹y, which grows with λ, must exceed R².
+MANY_RATIOS = tuple(2.0**power for power in range(15))
 #: What rounding may take from β_λ², as a part of yᵀ(I+K/α)⁻¹y/λ.
 ROUNDING = 1e-9
 #: Most distinct points of a cell whose set is computed: it takes their cube.
 MOST_POINTS = 512
 #: The same of a cell that never splits.
 MOST_SINGLE = 1500
+#: The number of sets that are kept until their cell has new data, and the most points of each: a
+#: set of k points takes 40 k² bytes.
+MOST_KEPT, MOST_KEPT_POINTS = 64, 96
 #: How often the boxes of a cell are halved to find its highest bound, how many there may be at a
 #: time, and the part of what their bounds differ by that is not worth looking at.
 HALVINGS, MOST_BOXES, WORTH = 5, 2048, 0.1
@@ -64,9 +71,12 @@ class Boxes(NamedTuple):
 
 
 class _Solved(NamedTuple):
-    """The data of a cell under a regulariser: the factor of its matrix, the values solved by it."""
+    """The data of a cell under a regulariser.
 
-    factor: FloatArray
+    The inverse of its matrix' Cholesky factor, the values times that, and β_λ.
+    """
+
+    inverse: FloatArray
     values: FloatArray
     width: float
 
@@ -77,8 +87,6 @@ class CellSet:
     def __init__(
         self, partition: Partition, cell: Cell, sets: Sets, ratios: tuple[float, ...]
     ) -> None:
-        from scipy.linalg import solve_triangular
-
         held = partition.data(cell).sites
         weights, totals = partition.sites.weight_of(held), partition.sites.total[held]
         self._kernel, self._scale = partition.kernel, partition.candidates.scale
@@ -95,7 +103,8 @@ class CellSet:
             regulariser = ratio * partition.alpha
             with suppress(NumericalError), one_thread():  # the smallest may be too small
                 factor, gain = factorise(gram.copy(), regulariser / weights)
-                values = solve_triangular(factor, totals / weights, lower=True, check_finite=False)
+                inverse = _inverse(factor)
+                values = inverse @ (totals / weights)
                 fit = regulariser * float(values @ values)
                 if not self._solved:
                     noise = 2.0 * sets.noise**2 * (gain + sets.share(cell))
@@ -103,7 +112,7 @@ class CellSet:
                 needed = (fit - radius) / regulariser
                 self.least_norm = max(self.least_norm, math.sqrt(max(needed, 0.0)))
                 width = math.sqrt(max(sets.norm_bound**2 - needed, 0.0))
-                self._solved.append(_Solved(factor, values, width))
+                self._solved.append(_Solved(inverse, values, width))
             if not self._solved:
                 break  # the radius is that of the policy's own regulariser
 
@@ -185,14 +194,21 @@ class CellSet:
         return Boxes(scaled, reach, _interval(self._solved[number], self._across(scaled)).upper)
 
 
+def _inverse(factor: FloatArray) -> FloatArray:
+    """The inverse of a lower triangular matrix (k, k)."""
+    from scipy.linalg.lapack import dtrtri
+
+    inverse, failed = dtrtri(factor, lower=1)
+    assert not failed  # the diagonal of a Cholesky factor has no zeros
+    return np.ascontiguousarray(inverse)
+
+
 def _interval(solved: _Solved, across: FloatArray) -> Interval:
     """Bounds under one regulariser, from the kernel between data and points, (k, n)."""
-    from scipy.linalg import solve_triangular
-
     with one_thread():
-        rows = solve_triangular(solved.factor, across, lower=True, check_finite=False)
+        rows = solved.inverse @ across
         mean = solved.values @ rows
-    reach = solved.width * deviation(1.0 - (rows**2).sum(axis=0))
+    reach = solved.width * deviation(1.0 - np.einsum("ij,ij->j", rows, rows))
     return Interval(mean - reach, mean + reach)
 
 
@@ -220,8 +236,11 @@ class Sets:
         self._most_points = MOST_SINGLE if partition.rule.never else MOST_POINTS
         #: By cell, what was found of its set, and the observations that it had then.
         self._found: dict[Cell, Found] = {}
+        #: The sets used last, the latest at the end, with the observations that the cell had then.
+        self._kept: dict[Cell, tuple[int, CellSet]] = {}
         #: The least norm that fits the data of the cells looked at since this was set to 0.
         self.least_norm = 0.0
+        self._needed, self._needed_at = 0.0, 0
 
     def share(self, cell: Cell) -> float:
         """log(1/δ_A) of a cell."""
@@ -233,7 +252,13 @@ class Sets:
         """The set of a cell, if it has data, not too much, and rounding leaves it standing."""
         if not 0 < cell.distinct <= self._most_points:
             return None
-        own = CellSet(self._partition, cell, self, RATIOS)
+        count, own = self._kept.pop(cell, (0, None))
+        if own is None or count != cell.count:
+            own = CellSet(self._partition, cell, self, RATIOS)
+        if cell.distinct <= MOST_KEPT_POINTS:
+            self._kept[cell] = (cell.count, own)
+            if len(self._kept) > MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
         self.least_norm = max(self.least_norm, own.least_norm)
         return own or None
 
@@ -248,9 +273,25 @@ class Sets:
         self.least_norm = max(self.least_norm, found.least_norm)
         return found.highest
 
+    def needed(self) -> float:
+        """The least norm that fits the data of every cell, by many regularisers.
+
+        Cells are fitted again, so it is for when something is wrong already.
+        """
+        cells = self._partition.leaves.values()
+        count = sum(cell.count for cell in cells)
+        if count != self._needed_at:
+            self._needed, self._needed_at = 0.0, count
+            for cell in cells:
+                if 0 < cell.distinct <= self._most_points:
+                    own = CellSet(self._partition, cell, self, MANY_RATIOS)
+                    self._needed = max(self._needed, own.least_norm)
+        return self._needed
+
     def forget(self, cell: Cell) -> None:
         """Forget a cell that is gone."""
         self._found.pop(cell, None)
+        self._kept.pop(cell, None)
 
     def _highest_of(self, own: CellSet, cell: Cell) -> float:
         lattice = self._partition.lattice

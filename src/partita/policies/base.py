@@ -1,4 +1,4 @@
-"""The base class of policies: ask, tell, cancel, pending points, checks of input, saved state."""
+"""The base class of policies: ask, tell, cancel, pending points, saved state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from partita._checks import as_floats, check_count, check_seed
+from partita._checks import check_count, check_seed
 from partita._locks import in_turn
 from partita._state import Saved, State, wholes
 from partita._types import FloatArray, IntArray, Recommendation
@@ -20,17 +20,24 @@ from partita._version import __version__
 from partita.errors import InvalidInput, NotPending, VersionMismatch, warn_theory
 from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Box, Grid
-from partita.model.kernels import Matern
 from partita.model.mixed import Mixed
 from partita.partition.sites import NEAR
 
+from .checks import (
+    as_point,
+    as_std,
+    as_stds,
+    as_value,
+    as_values,
+    cannot_fix,
+    check_domain,
+    wrong_shape,
+)
 from .repeats import Counted, as_counted
 
 #: The version of saved states, raised by one when the state of several policies changes, by `state`
 #: or by pickle; other versions are refused. A single policy has its own `state_version`.
 STATE_VERSION = 10
-#: Larger values could overflow when they are squared or summed.
-LARGEST_VALUE = 1e150
 #: Methods and properties of policies that threads call one at a time.
 IN_TURN = frozenset(
     (
@@ -130,9 +137,9 @@ class Policy(ABC):
 
         Returns False if the policy does not support this; its value can still be told.
         """
-        point = _as_point(x)
+        point = as_point(x)
         if point.ndim != 1:
-            raise _wrong_shape(point, self.domain.dim)
+            raise wrong_shape(point, self.domain.dim)
         site = self._site(point)
         if self.plans_from_pending:
             self._add_pending(point.tobytes(), site)
@@ -145,7 +152,7 @@ class Policy(ABC):
         At least one stays pending. Only policies with `takes_count` do so; a point that is not
         pending stays as it is.
         """
-        entry = self._pending_points.get(_as_point(x).tobytes())
+        entry = self._pending_points.get(as_point(x).tobytes())
         if entry is None or not self.takes_count:
             return
         more = max(int(more), 1 - entry[1])
@@ -179,19 +186,19 @@ class Policy(ABC):
         This does what telling these values one by one does, at the cost of about one.
         """
         if count is not None:
-            self._tell_repeated(_as_point(x), y, std, count)
+            self._tell_repeated(as_point(x), y, std, count)
             return
         if std is not None and not self.takes_std:
             raise InvalidInput(
                 f"tell(x, y, std={std!r}): {type(self).__name__} does not use the noise of "
                 "single values. Leave std out, or use a policy that does, such as PiGPUCB."
             )
-        point = _as_point(x)
+        point = as_point(x)
         if point.ndim != 1:
             self._tell_many(point, y, std)
             return
-        value = _as_value(y)
-        known = None if std is None else _as_std(std)
+        value = as_value(y)
+        known = None if std is None else as_std(std)
         site = self._settle(point.tobytes())
         asked = site is not None
         if site is None:
@@ -205,7 +212,7 @@ class Policy(ABC):
     @in_turn
     def cancel(self, x: npt.ArrayLike) -> None:
         """Cancel a pending point whose evaluation failed or was abandoned."""
-        point = _as_point(x)
+        point = as_point(x)
         site = self._settle(point.tobytes()) if point.ndim == 1 else None
         if site is None:
             raise NotPending(
@@ -329,16 +336,16 @@ class Policy(ABC):
 
     def _site(self, point: FloatArray) -> int:
         if point.shape != (self.domain.dim,):
-            raise _wrong_shape(point, self.domain.dim)
+            raise wrong_shape(point, self.domain.dim)
         return int(self._locate(self.domain.check(point[None, :]))[0])
 
     def _tell_many(
         self, points: FloatArray, y: npt.ArrayLike, std: npt.ArrayLike | None = None
     ) -> None:
         if points.ndim != 2:
-            raise _wrong_shape(points, self.domain.dim)
-        values = _as_values(y, len(points))
-        stds = None if std is None else _as_stds(std, len(points))
+            raise wrong_shape(points, self.domain.dim)
+        values = as_values(y, len(points))
+        stds = None if std is None else as_stds(std, len(points))
         sites = self._locate(self.domain.check(points))
         if len(points) == 0:
             return
@@ -358,11 +365,11 @@ class Policy(ABC):
         """Report aggregates, at a point (d,) or at points (n, d)."""
         single = point.ndim == 1
         if single:
-            means = np.array([_as_value(y)])
+            means = np.array([as_value(y)])
         elif point.ndim != 2:
-            raise _wrong_shape(point, self.domain.dim)
+            raise wrong_shape(point, self.domain.dim)
         else:
-            means = _as_values(y, len(point))
+            means = as_values(y, len(point))
         if (np.ndim(count) or np.ndim(std if std is not None else 0)) and single:
             raise InvalidInput(
                 f"tell(x, y, std={std!r:.60}, count={count!r:.60}): one point has one std and one "
@@ -487,135 +494,3 @@ class Policy(ABC):
         self.__dict__.update(
             {k: v for k, v in state.items() if k not in ("state_version", "written_by")}
         )
-
-
-# -- checks of input ---------------------------------------------------------------------------
-
-
-def _as_point(x: npt.ArrayLike) -> FloatArray:
-    if type(x) is np.ndarray and x.dtype == np.float64 and x.flags.c_contiguous:
-        return x
-    return as_floats(x, "x")
-
-
-def _as_value(y: npt.ArrayLike) -> float:
-    if isinstance(y, float):
-        value = float(y)
-    else:
-        array = as_floats(y, "y")
-        if array.ndim:
-            raise InvalidInput(
-                f"y has shape {array.shape}: the value at one point must be one number. For "
-                "several observations give points of shape (n, d) and values of shape (n,)."
-            )
-        value = float(array)
-    if not -LARGEST_VALUE <= value <= LARGEST_VALUE:
-        raise InvalidInput(
-            f"tell(x, {value}): the value must be finite"
-            + (f" and at most {LARGEST_VALUE:g} in magnitude. " if math.isfinite(value) else ". ")
-            + "Use cancel(x) for a failed evaluation."
-        )
-    return value
-
-
-def _as_values(y: npt.ArrayLike, n: int) -> FloatArray:
-    values = as_floats(y, "Y")
-    if values.shape != (n,):
-        raise InvalidInput(
-            f"tell(X, Y): {n} points but values of shape {values.shape}: give one value per point, "
-            f"shape ({n},)."
-        )
-    bad = np.flatnonzero(~(np.abs(values) <= LARGEST_VALUE))
-    if len(bad):
-        raise InvalidInput(
-            f"tell(X, Y): value {bad[0]} is {values[bad[0]]}, but every value must be finite and "
-            f"at most {LARGEST_VALUE:g} in magnitude. Leave out failed evaluations and cancel them."
-        )
-    return values
-
-
-def _as_std(std: npt.ArrayLike) -> float:
-    array = as_floats(std, "std")
-    if array.ndim:
-        raise InvalidInput(
-            f"std has shape {array.shape}: the noise of the value at one point must be one number."
-        )
-    value = float(array)
-    if not 0.0 <= value <= LARGEST_VALUE:
-        raise InvalidInput(
-            f"tell(x, y, std={value}): the standard deviation of a value's noise must be a finite "
-            "number of at least 0 (0 means exact). Leave it out if it is not known."
-        )
-    return value
-
-
-def _as_stds(std: npt.ArrayLike, n: int) -> FloatArray:
-    stds = as_floats(std, "std")
-    if stds.shape not in ((), (n,)):
-        raise InvalidInput(
-            f"tell(X, Y, std=...): {n} points but std of shape {stds.shape}: give one number for "
-            f"all, or one per point, shape ({n},)."
-        )
-    if not stds.ndim:
-        return np.full(n, _as_std(stds))
-    bad = np.flatnonzero(~((stds >= 0.0) & (stds <= LARGEST_VALUE)))
-    if len(bad):
-        raise InvalidInput(
-            f"tell(X, Y, std=...): std[{bad[0]}] is {stds[bad[0]]}, but the standard deviation of "
-            "a value's noise must be a finite number of at least 0 (0 means exact). Report values "
-            "whose noise is not known in a separate call, without std."
-        )
-    return stds
-
-
-def _wrong_shape(point: FloatArray, dim: int) -> InvalidInput:
-    return InvalidInput(
-        f"x has shape {point.shape}, but the domain has {dim} dimension{'s' * (dim > 1)}: give an "
-        f"array of shape ({dim},), or (n, {dim}) with n values."
-    )
-
-
-def check_domain(domain: object) -> Grid | Arms | Box:
-    """The domain, if it is one without mixed parameters; an error otherwise."""
-    if isinstance(domain, Mixed):
-        raise InvalidInput(
-            f"{domain!r} has parameters of several kinds or a constraint, which this policy does "
-            "not support: use CalibratedUCB or UniformSampling, or give every number a step so "
-            "that the space is finite, with at most 10,000 points."
-        )
-    if not isinstance(domain, Grid | Arms | Box):
-        raise InvalidInput(
-            f"domain={domain!r}: give a domain, such as Grid(30, dim=2), Arms(points) or "
-            "Box(lower, upper)."
-        )
-    return domain
-
-
-def check_finite(domain: object, policy: str) -> Grid | Arms:
-    """The domain, if it is finite; an error otherwise."""
-    checked = check_domain(domain)
-    if isinstance(checked, Box):
-        raise InvalidInput(
-            f"{policy} needs a finite domain, but got {checked!r}: give a grid, such as "
-            f"Grid(30, dim={checked.dim}), or Arms(points, lower, upper)."
-        )
-    return checked
-
-
-def cannot_fix(name: str) -> InvalidInput:
-    """The error for values that are fixed where the policy cannot use that."""
-    return InvalidInput(
-        f"{name} cannot choose for a context, or with values fixed, in this space. Leave out the "
-        "policy and norm_bound for CalibratedUCB, which can. PiGPUCB and IGPUCB can in a finite "
-        "space"
-    )
-
-
-def check_kernel(kernel: object, domain: Grid | Arms | Box | Mixed) -> Matern:
-    """The kernel, if it fits the domain; an error otherwise."""
-    if not isinstance(kernel, Matern):
-        raise InvalidInput(
-            f"kernel={kernel!r}: give a kernel, such as Matern(nu=1.5, lengthscale=0.2)."
-        )
-    kernel.scales(domain.dim)
-    return kernel

@@ -13,7 +13,7 @@ from partita._state import State
 from partita._types import FloatArray, Prediction, Recommendation
 from partita.errors import InvalidInput
 
-from .base import cannot_fix
+from .checks import cannot_fix
 
 #: The methods that every policy must have.
 REQUIRED = ("ask", "tell", "cancel", "recommend")

@@ -16,7 +16,7 @@ from partita.model.noise import Noise
 from partita.partition.draws import PosteriorDraws
 from partita.partition.engine import Engine
 
-from .base import check_kernel
+from .checks import check_kernel
 from .pi_gp_ucb import check_alpha, default_alpha, make_partition, mixture_width, split_rule
 from .ucb import UCBPolicy
 

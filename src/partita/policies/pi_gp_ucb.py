@@ -20,7 +20,7 @@ from partita.partition.partition import Partition
 from partita.partition.scores import TightenedBounds
 from partita.partition.widths import MixtureWidth, PaperWidth, Width
 
-from .base import check_domain, check_kernel
+from .checks import check_domain, check_kernel
 from .ucb import UCBPolicy
 
 #: Variances are accurate to about 1e−15, and the width divides them by alpha.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import time
 import warnings
 from typing import Any, NamedTuple
 
@@ -17,8 +16,11 @@ from partita.model.domains import Arms, Box, Grid
 from .optional import CERTAIN
 from .ucb import UCBPolicy
 
-#: The rehearsal has at most this many evaluations and seconds; beyond, its curve is continued.
-MOST_STEPS, MOST_SECONDS = 2_000, 2.0
+#: The rehearsal has at most this many evaluations, which take a second or a few; beyond, its curve
+#: is continued. On a box in two, and in more dimensions certificates take longer, and so does an
+#: evaluation where one cell has many arms. No clock decides: the same run says the same.
+MOST_STEPS, PLANE_STEPS, SPACE_STEPS = 2_000, 1_000, 300
+MANY_ARMS, MANY_ARMS_STEPS = 4_000, 200
 #: Looked at each time the number of evaluations has grown by this factor.
 FACTOR = 1.25
 #: The certificate falls as a power of the evaluations. The power is fitted to the last part of the
@@ -58,7 +60,8 @@ def reach(policy: Any, tolerance: float, planned: int) -> Reach | None:
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        steps, certificates = _rehearse(copy.deepcopy(policy), tolerance, min(planned, MOST_STEPS))
+        most = min(planned, _most_steps(policy))
+        steps, certificates = _rehearse(copy.deepcopy(policy), tolerance, most)
     if len(steps) < 2:
         return None
     last, lowest = steps[-1], certificates[-1]
@@ -72,11 +75,21 @@ def reach(policy: Any, tolerance: float, planned: int) -> Reach | None:
     return Reach(needed, lowest * (last / max(planned, last)) ** power)
 
 
+def _most_steps(policy: UCBPolicy) -> int:
+    """The most evaluations of a rehearsal."""
+    domain = policy.domain
+    if not isinstance(domain, Box):
+        assert isinstance(domain, Arms | Grid)
+        many = policy.cells == 1 and domain.size > MANY_ARMS
+        return MANY_ARMS_STEPS if many else MOST_STEPS
+    return {1: MOST_STEPS, 2: PLANE_STEPS}.get(domain.dim, SPACE_STEPS)
+
+
 def _rehearse(policy: UCBPolicy, tolerance: float, most: int) -> tuple[list[int], list[float]]:
     """Numbers of evaluations and the finite certificates then, until one is within tolerance."""
     random = np.random.default_rng(0)
     function = _drawn(policy, random)
-    noise, begun = policy.assumptions.sub_gaussian, time.monotonic()
+    noise = policy.assumptions.sub_gaussian
     steps: list[int] = []
     certificates: list[float] = []
     following = 8.0
@@ -90,7 +103,7 @@ def _rehearse(policy: UCBPolicy, tolerance: float, most: int) -> tuple[list[int]
         if 0.0 < certificate < math.inf:
             steps.append(n)
             certificates.append(certificate)
-        if certificate <= tolerance or time.monotonic() - begun > MOST_SECONDS:
+        if certificate <= tolerance:
             break
     return steps, certificates
 

@@ -12,7 +12,6 @@ from partita._state import Saved, State
 from partita._types import CellView, FloatArray, IntArray, Prediction, Recommendation
 from partita.model.assumptions import Assumptions
 from partita.model.domains import Box
-from partita.partition.bounds import warn_contradiction
 from partita.partition.engine import Engine
 from partita.partition.sites import BoxSites
 
@@ -63,8 +62,10 @@ class UCBPolicy(Policy):
         if ceiling == math.inf:
             return ceiling
         gap = ceiling - self._engine.recommend(t).lower
+        if self._engine.emptied:  # by the data around the answer: it has warned
+            return math.inf
         if gap < 0:
-            warn_contradiction()
+            self._engine.warn_crossed()
             return math.inf
         return gap
 
@@ -127,12 +128,16 @@ class UCBPolicy(Policy):
     def certificate_fixed(self, fixed: Mapping[int, float]) -> float:
         """A bound on how much better any other arm with the same coordinates fixed can be.
 
-        It holds with the others, for all contexts at all times, with probability ≥ 1 − delta.
+        It holds with the others, for all contexts at all times, with probability ≥ 1 − delta. It is
+        infinite, with a `TheoryWarning`, if `certificate` is: a contradiction found among some arms
+        leaves no bound at the others standing.
         """
+        if self.certificate() == math.inf:
+            return math.inf
         at = self.predict(self._engine.partition.sites.points[self._slice(fixed)])
         gap = float(at.upper.max() - at.lower.max())
         if gap < 0:
-            warn_contradiction()
+            self._engine.warn_crossed()
             return math.inf
         return gap
 

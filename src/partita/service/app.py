@@ -23,10 +23,11 @@ from partita._version import __version__
 from partita.errors import InvalidInput, PartitaError
 from partita.study.watching import LONGEST_KEY
 
-from . import maps, tables, wire
+from . import tables, wire
 from .guards import HEADERS, MOST_BYTES, Guard
 from .openapi import description
 from .problems import Refused, problem_of
+from .questions import QUESTIONS, predict, read
 from .shelf import Shelf
 from .watch import Watch
 
@@ -36,8 +37,7 @@ _log = logging.getLogger(__name__)
 PAGE = Path(__file__).parent / "page"
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 _TYPES |= {".svg": "image/svg+xml", ".txt": "text/plain"}
-#: Points that one request may predict.
-MOST_POINTS = 10_000
+_DOWNLOADS = {".csv": "text/csv; charset=utf-8", ".parquet": "application/vnd.apache.parquet"}
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -54,7 +54,7 @@ def create_app(shelf: Shelf, guard: Guard | None = None) -> Starlette:
 class _Service:
     def __init__(self, shelf: Shelf, guard: Guard) -> None:
         self._shelf, self._guard = shelf, guard
-        self._watch = Watch(shelf)
+        self._watch = Watch(shelf, read_only=guard.read_only)
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
@@ -82,15 +82,16 @@ class _Service:
                 Route(f"{one}/{act}", self._guarded(self._act, "POST"), methods=["POST"])
                 for act in wire.ACTS
             ),
-            Route(f"{one}/recommend", self._guarded(self._recommend, "GET")),
-            Route(f"{one}/predict", self._guarded(self._predict, "GET")),
+            *(
+                Route(f"{one}/{name}", self._guarded(self._question(name), "GET"))
+                for name in QUESTIONS
+            ),
             Route(f"{one}/predict", self._guarded(self._predict, "POST"), methods=["POST"]),
             Route(f"{one}/trials", self._guarded(self._trials, "GET")),
             Route(f"{one}/trials/{{number:int}}", self._guarded(self._trial, "GET")),
-            Route(f"{one}/trials.csv", self._guarded(self._csv, "GET")),
+            Route(f"{one}/trials.csv", self._guarded(self._download, "GET")),
+            Route(f"{one}/trials.parquet", self._guarded(self._download, "GET")),
             Route(f"{one}/events", self._guarded(self._events, "GET")),
-            Route(f"{one}/map", self._guarded(self._map, "GET")),
-            Route(f"{one}/slices", self._guarded(self._slices, "GET")),
             Route(f"{one}/importance", self._guarded(self._importance, "GET")),
         ]
 
@@ -128,7 +129,7 @@ class _Service:
 
     async def _show(self, request: Request) -> Response:
         desk = self._shelf.desk(request.path_params["id"])
-        settings = await desk.call(_settings)
+        settings = await desk.call(lambda study: _settings(study, len(desk.stock)))
         return _json({"id": desk.name, **settings})
 
     async def _act(self, request: Request) -> Response:
@@ -145,67 +146,49 @@ class _Service:
 
     # -- answers ---------------------------------------------------------------------------------
 
-    async def _recommend(self, request: Request) -> Response:
-        context, fixed = (_query(request, name) for name in ("context", "fixed"))
+    def _question(self, name: str) -> Endpoint:
+        async def answer(request: Request) -> Response:
+            query = dict(request.query_params)
+            return await self._answer(request, lambda study: QUESTIONS[name](study, query))
 
-        def recommend(study: Any) -> dict[str, Any]:
-            best = study.recommend(context, fixed)
-            return {
-                "params": best.params,
-                "mean": best.mean,
-                "lower": best.lower,
-                "upper": best.upper,
-                "certificate": study.certificate(context, fixed),
-                "guarantee": study.guarantee,
-                "told": study.n_told,
-            }
-
-        return await self._answer(request, recommend)
+        return answer
 
     async def _predict(self, request: Request) -> Response:
-        if request.method == "POST":
-            body = wire.fields_of(await _body(request), ("params", "context"), ("params",))
-            params, context = body["params"], body.get("context")
-        else:
-            params, context = _query(request, "params"), _query(request, "context")
-        if not isinstance(params, list) or not 1 <= len(params) <= MOST_POINTS:
-            raise InvalidInput(
-                f"params={params!r:.80}: give a JSON list of 1 to {MOST_POINTS:,} points"
-            )
-        return await self._answer(request, lambda study: study.predict(params, context)._asdict())
+        body = wire.fields_of(await _body(request), ("params", "context"), ("params",))
+        params, context = body["params"], body.get("context")
+        return await self._answer(request, lambda study: predict(study, params, context))
 
     async def _trials(self, request: Request) -> Response:
-        query = dict(request.query_params)
-        return await self._answer(request, lambda study: tables.table(study, query))
+        query, desk = dict(request.query_params), self._shelf.desk(request.path_params["id"])
+        return await self._answer(
+            request, lambda study: tables.table(study, query, desk.stock.numbers)
+        )
 
     async def _trial(self, request: Request) -> Response:
-        number = request.path_params["number"]
-        return await self._answer(request, lambda study: tables.detail(study, number))
+        number, desk = request.path_params["number"], self._shelf.desk(request.path_params["id"])
+        return await self._answer(
+            request, lambda study: tables.detail(study, number, desk.stock.numbers)
+        )
 
-    async def _csv(self, request: Request) -> Response:
+    async def _download(self, request: Request) -> Response:
+        """All trials as a file, written beside nothing that a request names."""
         desk = self._shelf.desk(request.path_params["id"])
-        with tempfile.NamedTemporaryFile(suffix=".csv", delete=False) as file:
+        suffix = "." + request.url.path.rpartition(".")[2]
+        with tempfile.NamedTemporaryFile(suffix=suffix, delete=False) as file:
             path = Path(file.name)
         try:
-            await desk.call(lambda study: study.export(path))
+            # Not in the study's turn: a million trials take seconds, and asks must not wait.
+            study = await desk.call(lambda study: study)
+            await anyio.to_thread.run_sync(study.export, path)
         except BaseException:
             path.unlink(missing_ok=True)
             raise
         return FileResponse(
             path,
-            media_type="text/csv; charset=utf-8",
-            filename=f"{desk.name}.csv",
+            media_type=_DOWNLOADS[suffix],
+            filename=f"{desk.name}{suffix}",
             background=BackgroundTask(path.unlink, missing_ok=True),
         )
-
-    async def _map(self, request: Request) -> Response:
-        x, y = request.query_params.get("x"), request.query_params.get("y")
-        at = _query(request, "at")
-        return await self._answer(request, lambda study: maps.field(study, x, y, at))
-
-    async def _slices(self, request: Request) -> Response:
-        at = _query(request, "at")
-        return await self._answer(request, lambda study: maps.slices(study, at))
 
     async def _importance(self, request: Request) -> Response:
         desk = self._shelf.desk(request.path_params["id"])
@@ -238,7 +221,7 @@ class _Service:
         return Response(data, media_type=_TYPES[files[name].suffix])
 
 
-def _settings(study: Any) -> dict[str, Any]:
+def _settings(study: Any, prepared: int) -> dict[str, Any]:
     """The settings of a study, as `POST /studies` takes them, and how many trials there are."""
     settings = study.settings
     named = {name: getattr(settings, name) for name in wire.SETTINGS}
@@ -248,7 +231,7 @@ def _settings(study: Any) -> dict[str, Any]:
         "policy": settings.policy,
         "policy_class": type(study.policy).__name__,
         "guarantee": study.guarantee,
-        "counts": wire.counts(study),
+        "counts": wire.counts(study, prepared),
         "notes": [list(note) for note in study.notes()],
     }
 
@@ -293,17 +276,4 @@ async def _body(request: Request) -> Any:
                 f"the body has more than {MOST_BYTES:,} bytes: send it in several requests",
             )
         parts.append(part)
-    return _parsed(b"".join(parts) or b"{}", "the body")
-
-
-def _query(request: Request, name: str) -> Any:
-    """A part of the query that is JSON, or None."""
-    text = request.query_params.get(name)
-    return None if text is None else _parsed(text, name)
-
-
-def _parsed(text: str | bytes, what: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{what} is not JSON: {error!s:.200}") from None
+    return read(b"".join(parts) or b"{}", "the body")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import threading
 import time
@@ -13,11 +14,12 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import anyio
 
-from partita.errors import InvalidInput
+from partita.errors import InvalidInput, PartitaError
 from partita.study import Study, watching
 from partita.study.events import Kind
 
 from . import wire
+from .stock import Stock, is_plain
 
 T = TypeVar("T")
 
@@ -25,8 +27,11 @@ T = TypeVar("T")
 MOST_KEYS = 100_000
 #: Calls whose time is remembered.
 TIMED = 200
+#: Seconds after an answer until something is prepared: the answer goes first, and the next request.
+PAUSE = 0.001
 #: What each act is in the log.
-_KINDS = {"ask": (Kind.ASK, Kind.EXPECT), "tell": (Kind.TELL,), "cancel": (Kind.CANCEL,)}
+_KINDS = {"ask": (Kind.ASK, Kind.EXPECT, Kind.ADOPT), "tell": (Kind.TELL,)}
+_KINDS["cancel"] = (Kind.CANCEL,)
 _KINDS["add"] = (Kind.ADD,)
 _ACTS = {"ask": wire.ask, "tell": wire.tell, "cancel": wire.cancel, "add": wire.add}
 
@@ -47,6 +52,8 @@ class Desk:
     name, path
     seconds
         The times that the latest acts took.
+    stock
+        Suggestions that were prepared.
     """
 
     def __init__(self, name: str, path: Path, durability: Literal["process", "power"]) -> None:
@@ -56,14 +63,24 @@ class Desk:
         self._study: Study | None = None
         self._done: OrderedDict[str, Done] | None = None
         self.seconds: deque[float] = deque(maxlen=TIMED)
+        self.stock = Stock()
+        self._waiting, self._closed = 0, False
+        self._preparing: asyncio.Task[None] | None = None
 
     async def call(self, work: Callable[[Study], T]) -> T:
         """What some work on the study returns, in a thread, after the requests before it.
 
         A cancelled request is carried out all the same, so that the next one waits for it.
         """
-        async with self._turn:
+        self._waiting += 1
+        try:
+            await self._turn.acquire()
+        finally:
+            self._waiting -= 1
+        try:
             return await anyio.to_thread.run_sync(lambda: work(self.study()))
+        finally:
+            self._turn.release()
 
     def study(self) -> Study:
         """The study; what is wrong with its file is raised each time, until it is mended."""
@@ -87,23 +104,48 @@ class Desk:
 
         def work(study: Study) -> dict[str, Any]:
             answer = self._act(study, act, body, key)
-            return {**answer, "counts": wire.counts(study)} if counted else answer
+            if counted:
+                answer = {**answer, "counts": wire.counts(study, len(self.stock))}
+            return answer
 
-        return await self.call(work)
+        answer = await self.call(work)
+        if is_plain(act, body) and (self._preparing is None or self._preparing.done()):
+            self._preparing = asyncio.create_task(self._prepare())
+        return answer
+
+    async def _prepare(self) -> None:
+        """Prepare a suggestion, unless someone waits: whoever asks next takes it."""
+        await asyncio.sleep(PAUSE)
+        if self._waiting or self._turn.locked() or self._closed:
+            return
+        with contextlib.suppress(PartitaError):  # whoever asks is told what is wrong
+            await self.call(self._fill)
+
+    def _fill(self, study: Study) -> None:
+        if not self._closed:
+            self.stock.fill(study)
 
     def _act(self, study: Study, act: str, body: Any, key: str | None) -> dict[str, Any]:
         start = time.perf_counter()
         if key is None:
-            answer = _ACTS[act](study, body)
+            answer = self._done_now(study, act, body, key)
         else:
             text = json.dumps(body, sort_keys=True)
             before = self._before(study).get(key)
             if before is not None:
                 return _same(before, act, text, body, key)
-            answer = _ACTS[act](study.keyed(key), body)
+            answer = self._done_now(study, act, body, key)
             self._remember(key, Done(act, text, answer))
         self.seconds.append(time.perf_counter() - start)
         return answer
+
+    def _done_now(self, study: Study, act: str, body: Any, key: str | None) -> dict[str, Any]:
+        """The answer to a request that was not carried out before."""
+        if is_plain(act, body):
+            trial = self.stock.take(study, key)
+            if trial is not None:
+                return {"trials": [wire.trial_row(trial)]}
+        return _ACTS[act](study if key is None else study.keyed(key), body)
 
     def _before(self, study: Study) -> OrderedDict[str, Done]:
         """The requests with keys that were carried out, those before a restart included."""
@@ -122,9 +164,12 @@ class Desk:
             self._done.popitem(last=False)
 
     def close(self) -> None:
-        """Close the file."""
+        """Cancel what was prepared and nobody took, and close the file."""
+        self._closed = True
         with self._opening:
             if self._study is not None:
+                with contextlib.suppress(PartitaError):
+                    self.stock.discard(self._study)
                 self._study.close()
 
 
@@ -137,11 +182,16 @@ def _answer(study: Study, event: watching.Keyed, earlier: Done | None) -> dict[s
         return {"number": event.trial}
     trials = [] if earlier is None else earlier.answer["trials"]
     names = study.settings.context or ()
+    if event.kind == Kind.ADOPT:  # it was prepared before
+        params = wire.plain(study.trials[event.trial].params)
+        return {"trials": [{"number": event.trial, "params": params}]}
     params = event.params
     trial: dict[str, Any] = {"number": event.trial, "params": params}
     if names:
         trial["params"] = {name: params[name] for name in params if name not in names}
         trial["context"] = {name: params[name] for name in names}
+    if event.times is not None:
+        trial["count"] = event.times
     return {"trials": [*trials, trial]}
 
 

@@ -30,13 +30,18 @@ def _query(name: str, text: str) -> dict[str, Any]:
     return {"name": name, "in": "query", "description": text, "schema": {"type": "string"}}
 
 
-_TRIAL = _object(("number", "params"), number=_NUMBER, params=_PARAMS)
+_TRIAL = _object(
+    ("number", "params"), number=_NUMBER, params=_PARAMS, context={"type": "object"}, count=_NUMBER
+)
 _ROW = _object(
     ("number", "params", "value", "state"),
     number=_NUMBER,
     params=_PARAMS,
     value={"type": ["number", "null"]},
-    state={"enum": ["pending", "finished", "failed", "pruned", "expired"]},
+    state={"enum": ["pending", "finished", "failed", "pruned", "expired", "prepared"]},
+    std={"type": "number"},
+    count={"type": "integer", "description": "Of how many values it is the mean, if several."},
+    values={"type": "object"},
 )
 _SPACE = {
     "type": "object",
@@ -107,7 +112,11 @@ def description(version: str) -> dict[str, Any]:
                 count={"type": "integer", "minimum": 1, "maximum": 1000},
                 context={"type": "object"},
                 fixed={"type": "object"},
-                plan={"description": "Refused by versions whose studies have no plans."},
+                plan={
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "Evaluations until the next answer: trials with a count each.",
+                },
                 params={**_PARAMS, "description": "Begin a trial at these parameters instead."},
             ),
             _object(("trials",), trials={"type": "array", "items": _TRIAL}),
@@ -118,14 +127,19 @@ def description(version: str) -> dict[str, Any]:
         f"{one}/tell": _post(
             "End a trial with a value. It is on disk when this is answered.",
             _object(
-                ("number", "value"),
+                ("number",),
                 number=_NUMBER,
                 value={
                     "type": ["number", "object"],
                     "description": "An object by name if there are constraints.",
                 },
                 std={"type": "number", "minimum": 0},
-                count={"description": "Refused by versions whose studies have no counts."},
+                count={"type": "integer", "minimum": 1, "description": "Of which it is the mean."},
+                values={
+                    "type": "array",
+                    "items": {"type": "number"},
+                    "description": "Several values of one trial, instead of `value`.",
+                },
             ),
             number,
             _NAME,
@@ -142,7 +156,7 @@ def description(version: str) -> dict[str, Any]:
         ),
         f"{one}/add": _post(
             "Report values known from elsewhere: one, or lists of several.",
-            _object(("params", "value"), params=_PARAMS, value={}, std={}, context={}),
+            _object(("params", "value"), params=_PARAMS, value={}, std={}, context={}, count={}),
             _object(("numbers",), numbers={"type": "array", "items": _NUMBER}),
             _NAME,
             _KEY,
@@ -177,6 +191,7 @@ def description(version: str) -> dict[str, Any]:
             "All that is known of a trial.", {**_NAME, "name": "number"}
         ),
         f"{one}/trials.csv": _get("All trials as CSV."),
+        f"{one}/trials.parquet": _get("All trials as Parquet."),
         f"{one}/events": _get("Server-sent events: what the page shows, whenever it changes."),
         f"{one}/map": _get(
             "The model over two parameters.",

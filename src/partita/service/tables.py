@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 PAGE, MOST = 100, 5000
 
 
-def table(study: Study, query: Mapping[str, str]) -> dict[str, Any]:
+def table(study: Study, query: Mapping[str, str], prepared: Collection[int] = ()) -> dict[str, Any]:
     """A page of trials.
 
     The query may have `limit`, `after` (the `next` of the page before), `sort` ("number", "value"
-    or a parameter), `order` ("asc" or "desc"), `state`, `least` and `most` (of values).
+    or a parameter), `order` ("asc" or "desc"), `state`, `least` and `most` (of values). Trials that
+    were prepared are told from those that someone asked for.
     """
     known = ("limit", "after", "sort", "order", "state", "least", "most")
     unknown = [name for name in query if name not in known]
@@ -35,34 +36,37 @@ def table(study: Study, query: Mapping[str, str]) -> dict[str, Any]:
     places = _sorted(trials, _filtered(trials, query), query)
     shown = places[first : first + limit]
     following = first + len(shown)
-    expired = set(study.expired)
+    named = {**dict.fromkeys(study.expired, "expired"), **dict.fromkeys(prepared, "prepared")}
     return {
-        "trials": [as_row(trials[int(place)], expired) for place in shown],
+        "trials": [as_row(trials[int(place)], named) for place in shown],
         "next": following if following < len(places) else None,
         "total": len(places),
     }
 
 
-def as_row(record: Record, expired: set[int]) -> dict[str, Any]:
-    """A trial as the wire has it."""
-    state = "expired" if record.number in expired else record.state
+def as_row(record: Record, named: Mapping[int, str]) -> dict[str, Any]:
+    """A trial as the wire has it; `named` has more exact words for the states of some."""
+    state = named.get(record.number, record.state)
     row = {"number": record.number, "params": record.params, "value": record.value, "state": state}
     if record.std is not None:
         row["std"] = record.std
+    if record.count > 1:
+        row["count"] = record.count
     return row if record.values is None else {**row, "values": record.values}
 
 
-def detail(study: Study, number: int) -> dict[str, Any]:
+def detail(study: Study, number: int, prepared: Collection[int] = ()) -> dict[str, Any]:
     """All that is known of one trial."""
     trials = study.trials
     if not 0 <= number < len(trials):
         raise NotPending(f"there is no trial {number}: numbers go from 0 to {len(trials) - 1}")
-    row = as_row(trials[number], set(study.expired))
+    named = {**dict.fromkeys(study.expired, "expired"), **dict.fromkeys(prepared, "prepared")}
+    row = as_row(trials[number], named)
     row["events"] = [
         {"kind": event.kind, "time": event.time, "value": event.value}
         for event in watching.happenings(study, number)
     ]
-    row["reports"] = study.reports(number) if row["state"] != "pending" else {}
+    row["reports"] = study.reports(number) if row["state"] not in ("pending", "prepared") else {}
     same = (trials.units == trials.units[number]).all(axis=1)
     row["same"] = trials.numbers[same][:50].tolist()
     return row

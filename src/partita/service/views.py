@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +64,12 @@ def state_of(told: int, planned: int | None, pace: watching.Pace) -> str:
     return "running" if time.time() - pace.last < RECENT else "idle"
 
 
-def overview(study: Study, samples: Sequence[Checkpoint], seconds: Sequence[float]) -> Any:
+def overview(
+    study: Study,
+    samples: Sequence[Checkpoint],
+    seconds: Sequence[float],
+    prepared: Collection[int] = (),
+) -> Any:
     """All that the page of one study shows at once.
 
     Parameters
@@ -74,6 +79,8 @@ def overview(study: Study, samples: Sequence[Checkpoint], seconds: Sequence[floa
         Answers that were computed while the study was watched, besides those that it has noted.
     seconds
         The times of the latest requests.
+    prepared
+        Trials that nobody has asked for yet.
     """
     settings, trials, pace = study.settings, study.trials, watching.pace(study)
     told, expired = study.n_told, len(study.expired)
@@ -95,7 +102,7 @@ def overview(study: Study, samples: Sequence[Checkpoint], seconds: Sequence[floa
         "last": pace.last,
         "counts": {
             "told": told,
-            "pending": study.n_pending,
+            "pending": study.n_pending - len(prepared),
             "failed": study.n_failed - expired,
             "pruned": study.n_pruned,
             "expired": expired,
@@ -104,7 +111,7 @@ def overview(study: Study, samples: Sequence[Checkpoint], seconds: Sequence[floa
         "noise": noise(study, trials),
         "values": binned(trials, study.direction),
         "best": best_value(trials, study.direction),
-        "waiting": waiting(study, trials),
+        "waiting": waiting(study, trials, prepared),
     }
     return {**shown, **answer(study, samples)}
 
@@ -183,9 +190,10 @@ def noise(study: Study, trials: Trials) -> dict[str, Any]:
     return parts
 
 
-def waiting(study: Study, trials: Trials) -> list[dict[str, Any]]:
+def waiting(study: Study, trials: Trials, prepared: Collection[int]) -> list[dict[str, Any]]:
     """The latest pending trials."""
-    pending = np.flatnonzero(trials.codes == PENDING)[-WAITING:].tolist()
+    places = np.flatnonzero(trials.codes == PENDING)[-WAITING - len(prepared) :].tolist()
+    pending = [place for place in places if place not in prepared][-WAITING:]
     now = time.time()
     rows = []
     for place in pending:

@@ -27,8 +27,8 @@ FRESH = 1.2
 class Watch:
     """The feeds, each made when it is first followed."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
+    def __init__(self, shelf: Shelf, read_only: bool = False) -> None:
+        self._shelf, self._read_only = shelf, read_only
         self._list: Feed | None = None
         self._feeds: dict[str, Feed] = {}
         self._samples: dict[str, deque[Checkpoint]] = {}
@@ -52,11 +52,16 @@ class Watch:
             self._list = Feed(version, make, every=1.0)
         return self._list
 
+    @property
+    def _creates(self) -> bool:
+        """Whether new studies can be made here."""
+        return self._shelf.folder is not None and not self._read_only
+
     async def listed(self) -> dict[str, Any]:
         """All studies, each with what its file says, or with what is wrong with it."""
         desks = await anyio.to_thread.run_sync(self._shelf.desks)
         rows = [await anyio.to_thread.run_sync(self._glance, desk) for desk in desks]
-        return {"studies": rows, "creates": self._shelf.folder is not None}
+        return {"studies": rows, "creates": self._creates}
 
     def _glance(self, desk: Desk) -> dict[str, Any]:
         try:
@@ -95,11 +100,11 @@ class Watch:
 
     def _overview(self, desk: Desk, study: Study) -> bytes:
         samples = self._samples.setdefault(desk.name, deque(maxlen=SAMPLES))
-        shown = views.overview(study, tuple(samples), tuple(desk.seconds))
+        shown = views.overview(study, tuple(samples), tuple(desk.seconds), desk.stock.numbers)
         if shown["answer"] is not None:
             told, *known = shown["answers"][-1]
             samples.append(Checkpoint(told, time.time(), *known))
-        return wire.as_json({"id": desk.name, **shown})
+        return wire.as_json({"id": desk.name, "read_only": self._read_only, **shown})
 
     async def importance(self, desk: Desk) -> dict[str, Any]:
         """The importance of parameters, from memory unless there are many more values."""

@@ -137,36 +137,58 @@ def _made(kind: Any, fields: Mapping[str, Any], name: str, given: Any) -> Any:
 #: Fields that each act takes.
 ACTS = {
     "ask": ("count", "context", "fixed", "plan", "params"),
-    "tell": ("number", "value", "std", "count"),
+    "tell": ("number", "value", "std", "count", "values"),
     "cancel": ("number", "failed"),
-    "add": ("params", "value", "std", "context"),
+    "add": ("params", "value", "std", "context", "count"),
 }
-#: Trials that one request may ask for.
-MOST_ASKED = 1000
+#: Trials that one request may ask for, and evaluations that it may plan.
+MOST_ASKED, MOST_PLANNED = 1000, 1_000_000
 
 
 def ask(study: Study, body: Any) -> dict[str, Any]:
-    """New trials, which the policy chooses, or one at `params` that the caller chose."""
+    """New trials: those that the policy chooses, a plan of `plan` evaluations, or one at `params`.
+
+    The trials of a plan have a `count`, how often to evaluate each.
+    """
     fields = fields_of(body, ACTS["ask"])
+    trials: Any
+    planned = "plan" in fields
     if "params" in fields:
         fields_of(fields, ("params", "context"))
-        return {"trials": [_trial(study.expect(fields["params"], fields.get("context")))]}
-    count = fields.get("count", 1)
-    if isinstance(count, int) and count > MOST_ASKED:
-        raise InvalidInput(f"count={count}: ask for at most {MOST_ASKED:,} trials at once")
-    more = _known(study.ask, "ask", fields, ("plan",))
-    fixed = fields.get("fixed")
-    if isinstance(fixed, dict) and study.space.names is None:  # by place; JSON has no whole keys
-        fixed = {int(name) if name.isdecimal() else name: v for name, v in fixed.items()}
-    trials: Any = study.ask(count, context=fields.get("context"), fixed=fixed, **more)
-    return {"trials": [_trial(trial) for trial in trials]}
+        trials = [study.expect(fields["params"], fields.get("context"))]
+    elif planned:
+        fields_of(fields, ("plan",))
+        _check_asked(fields["plan"], "plan", MOST_PLANNED)
+        trials = study.plan(fields["plan"])
+    else:
+        count = fields.get("count", 1)
+        _check_asked(count, "count", MOST_ASKED)
+        fixed = by_place(study, fields.get("fixed"))
+        trials = study.ask(count, context=fields.get("context"), fixed=fixed)
+    return {"trials": [trial_row(trial, planned) for trial in trials]}
+
+
+def _check_asked(number: Any, name: str, most: int) -> None:
+    if isinstance(number, int) and number > most:
+        raise InvalidInput(f"{name}={number}: ask for at most {most:,} at once")
+
+
+def by_place(study: Study, fixed: Any) -> Any:
+    """Fixed values by the numbers of parameters that have no names: JSON has only text as keys."""
+    if isinstance(fixed, dict) and study.space.names is None:
+        return {int(name) if name.isdecimal() else name: v for name, v in fixed.items()}
+    return fixed
 
 
 def tell(study: Study, body: Any) -> dict[str, Any]:
-    """End a trial with a value."""
-    fields = fields_of(body, ACTS["tell"], ("number", "value"))
-    more = _known(study.tell, "tell", fields, ("count",))
-    study.tell(fields["number"], fields["value"], fields.get("std"), **more)
+    """End a trial with a value, or a row of a plan with several, all at once or in parts."""
+    fields = fields_of(body, ACTS["tell"], ("number",))
+    if "values" in fields:
+        fields_of(fields, ("number", "values", "std"))
+        study.tell(fields["number"], std=fields.get("std"), values=fields["values"])
+    else:
+        fields_of(fields, ACTS["tell"], ("value",))
+        study.tell(fields["number"], fields["value"], fields.get("std"), count=fields.get("count"))
     return {"number": fields["number"]}
 
 
@@ -184,33 +206,32 @@ def add(study: Study, body: Any) -> dict[str, Any]:
     """Take in values known from elsewhere."""
     fields = fields_of(body, ACTS["add"], ("params", "value"))
     added = study.add(
-        fields["params"], fields["value"], fields.get("std"), context=fields.get("context")
+        fields["params"],
+        fields["value"],
+        fields.get("std"),
+        context=fields.get("context"),
+        count=fields.get("count"),
     )
     return {"numbers": added if isinstance(added, list) else [added]}
 
 
-def counts(study: Study) -> dict[str, int]:
-    """How many trials are in each state."""
+def counts(study: Study, prepared: int = 0) -> dict[str, int]:
+    """How many trials are in each state, and how many values are behind those told.
+
+    Those that were prepared are not yet pending.
+    """
     return {
         "told": study.n_told,
-        "pending": study.n_pending,
+        "values": study.n_values,
+        "pending": study.n_pending - prepared,
         "failed": study.n_failed,
         "pruned": study.n_pruned,
     }
 
 
-def _known(method: Any, verb: str, fields: Mapping[str, Any], names: Any) -> dict[str, Any]:
-    """Fields that a method takes; refused if this Partita's method does not have one."""
-    given = {name: fields[name] for name in names if name in fields}
-    for name in given:
-        if name not in inspect.signature(method).parameters:
-            raise InvalidInput(
-                f"{verb}: {name} is not supported by the studies of this version of Partita. "
-                "Leave it out"
-            )
-    return given
-
-
-def _trial(trial: Trial) -> dict[str, Any]:
-    parts = {"number": trial.number, "params": plain(trial.params)}
-    return {**parts, "context": plain(trial.context)} if trial.context else parts
+def trial_row(trial: Trial, planned: bool = False) -> dict[str, Any]:
+    """A new trial as the wire has it; those of a plan have a count."""
+    row = {"number": trial.number, "params": plain(trial.params)}
+    if trial.context:
+        row["context"] = plain(trial.context)
+    return {**row, "count": trial.count} if planned else row

@@ -8,6 +8,7 @@ What branches have in common keeps its coordinates in all of them, and so is lea
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -167,6 +168,19 @@ class Conditions:
             raise InvalidInput(f"{dict(params)!r}: {self._why(params, extra, missing, used)}")
         return unit + 0.0
 
+    def filled(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """A row of a table without the entries that are empty and not active: None, NaN or NA."""
+        used: set[str] = set()
+        chosen: dict[int, int] = {}
+        for i in self._order:
+            if not self._is_active(i, chosen):
+                continue
+            used.add(self._names[i])
+            if i in self._is_parent and self._names[i] in row:
+                coordinates = self._parameters[i].encode(row[self._names[i]], self._names[i])
+                chosen[i] = self._number(i, coordinates)
+        return {name: value for name, value in row.items() if name in used or not _is_empty(value)}
+
     def active_in(self, params: Mapping[str, Any]) -> BoolArray:
         """Which parameters are active, (n,), given the values of those that are."""
         return np.asarray(self.active(self.encode(params)[None, :])[0])
@@ -316,6 +330,13 @@ class Conditions:
                 sides.append(np.full((1, parameter.width), MIDDLE))
         which = np.indices([len(side) for side in sides]).reshape(len(sides), -1)
         return np.concatenate([s[j] for s, j in zip(sides, which, strict=True)], axis=1)
+
+
+def _is_empty(value: Any) -> bool:
+    """Whether an entry of a table stands for nothing."""
+    if value is None or type(value).__name__ == "NAType":  # that of pandas
+        return True
+    return isinstance(value, float) and math.isnan(value)
 
 
 def numbers_of(parameter: Parameter, rows: FloatArray) -> IntArray:

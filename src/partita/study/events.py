@@ -41,14 +41,16 @@ ENDINGS = (Kind.TELL, Kind.ADD, Kind.PRUNE, Kind.CANCEL, Kind.EXPIRE)
 #: trial reported, the value that was expected of it and the noise of that, the number of adds from
 #: this one on that were made together, values of constrained quantities by name, whether the
 #: evaluation failed, and the key by which a client can repeat its request: see `Study.keyed`. The
-#: count of an ask is that of a plan's row; of a value, how many it is the mean of.
+#: count of an ask is that of a plan's row; of a value, how many it is the mean of. An ask that was
+#: made ahead (see `ahead`) waits to be taken, by an adopt.
 FIELDS = {
-    Kind.ASK: ("fixed", "count", "key"),
+    Kind.ASK: ("fixed", "count", "key", "ahead"),
     Kind.EXPECT: ("key",),
     Kind.TELL: ("reports", "values", "count", "key"),
     Kind.PRUNE: ("reports", "expected"),
     Kind.ADD: ("batch", "values", "count", "key"),
     Kind.CANCEL: ("failed", "key"),
+    Kind.ADOPT: ("key",),
 }
 
 

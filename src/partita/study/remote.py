@@ -10,7 +10,8 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, overload
+from os import PathLike
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -125,6 +126,8 @@ class RemotePolicy:
     name: str
     guarantee: str
     delta: float
+    #: The service refuses means where its policy cannot use them.
+    takes_count: bool = True
 
     def certificate(self) -> float:
         """Not here: the study has it."""
@@ -177,10 +180,9 @@ class RemoteStudy:
         *,
         context: Mapping[str, Any] | None = None,
         fixed: Mapping[Any, Any] | None = None,
-        **more: Any,
     ) -> Any:
         """The next trial to evaluate, or a list of `count` trials: see `Optimizer.ask`."""
-        body = {"count": 1 if count is None else count, "context": context, "fixed": fixed, **more}
+        body = {"count": 1 if count is None else count, "context": context, "fixed": fixed}
         trials = [self._trial(row) for row in self._act("ask", body)["trials"]]
         return trials[0] if count is None else trials
 
@@ -189,14 +191,29 @@ class RemoteStudy:
         (row,) = self._act("ask", {"params": _plain(params), "context": context})["trials"]
         return self._trial(row)
 
-    def tell(self, trial: Trial | int, value: Any, std: float | None = None, **more: Any) -> None:
-        """Report the value of a trial, pending or expired: the trial itself, or its number."""
+    def plan(self, n: int) -> list[Trial]:
+        """Trials to evaluate until the next answer, each `trial.count` times: see `Optimizer`."""
+        return [self._trial(row) for row in self._act("ask", {"plan": _value(n)})["trials"]]
+
+    def tell(
+        self,
+        trial: Trial | int,
+        value: Any = None,
+        std: float | None = None,
+        *,
+        count: int | None = None,
+        values: Any = None,
+    ) -> None:
+        """Report the value of a trial, pending or expired: the trial itself, or its number.
+
+        `count` and `values` are for several values at once: see `Optimizer.tell`.
+        """
         if isinstance(value, Observation):
             std = value.std if std is None else std
+            count = value.count if value.count > 1 and count is None else count
             value = value.value if value.values is None else self._named(value)
-        self._act(
-            "tell", {"number": _number(trial), "value": _value(value), "std": _value(std), **more}
-        )
+        body = {"number": _number(trial), "value": _value(value), "std": _value(std)}
+        self._act("tell", {**body, "count": _value(count), "values": _value(values)})
 
     def _named(self, seen: Observation) -> dict[str, float]:
         """A value with those of constrained quantities, by name."""
@@ -222,10 +239,13 @@ class RemoteStudy:
         value: Any,
         std: Any = None,
         context: Mapping[str, Any] | None = None,
+        *,
+        count: Any = None,
     ) -> Any:
         """Report a value known from elsewhere, or many at once: see `Optimizer.add`."""
         body = {"params": _plain(params), "value": _value(value), "std": _value(std)}
-        numbers = self._act("add", {**body, "context": context})["numbers"]
+        body |= {"context": context, "count": _value(count)}
+        numbers = self._act("add", body)["numbers"]
         many = not isinstance(body["value"], int | float | dict)
         return numbers if many else numbers[0]
 
@@ -243,7 +263,8 @@ class RemoteStudy:
         if not self.space.named:
             params = np.array(params, dtype=float)
         whole = {**params, **context} if context else params
-        return Trial(row["number"], params, self.space.encode(whole), context=context)
+        unit, count = self.space.encode(whole), row.get("count", 1)
+        return Trial(row["number"], params, unit, context=context, count=count)
 
     @contextmanager
     def running(self) -> Iterator[RemoteStudy]:
@@ -329,6 +350,11 @@ class RemoteStudy:
         return self._count("told")
 
     @property
+    def n_values(self) -> int:
+        """The same, with the values behind a mean counted one by one."""
+        return self._count("values")
+
+    @property
     def n_failed(self) -> int:
         """The number of trials that were cancelled, or expired and have no value since."""
         return self._count("failed")
@@ -353,6 +379,27 @@ class RemoteStudy:
         """The recommendations recorded over time; `seconds` are since 1970."""
         rows = self._line.get(path_of(self._name))["notes"]
         return [Checkpoint(row[0], *map(_float, row[1:])) for row in rows]
+
+    def plot(
+        self,
+        path: str | PathLike[str] | None = None,
+        kind: Literal["run", "importance", "slices", "pairs", "timeline"] = "run",
+    ) -> Any:
+        """A Matplotlib figure of what is known: see `Study.plot`.
+
+        When evaluations were under way is not known here, so there is no "timeline".
+        """
+        from partita.optimize.looking import check_drawable, result_of
+
+        name = f"The study {self._name}"
+        check_drawable(self, name)
+        notes, best = self.notes(), self.recommend()
+        start = notes[0].seconds if notes else 0.0
+        notes = [note._replace(seconds=note.seconds - start) for note in notes]
+        now = time.time() - start
+        bounds = best.mean, best.lower, best.upper, self.certificate()
+        notes.append(Checkpoint(self.n_told, now, *bounds))
+        return result_of(self, name, notes).plot(path, kind)
 
     # -- as an object --------------------------------------------------------------------------
 
@@ -380,7 +427,8 @@ def _reconnected(url: str, token: str | None, patience: float) -> RemoteStudy:
 def _table(space: Space, rows: Sequence[Any], quantities: Sequence[str]) -> Trials:
     n = len(rows)
     units = np.array([space.encode(row["params"]) for row in rows]).reshape(n, space.dim)
-    codes = [STATES.index("failed" if r["state"] == "expired" else r["state"]) for r in rows]
+    whole = {"expired": "failed", "prepared": "pending"}
+    codes = [STATES.index(whole.get(row["state"], row["state"])) for row in rows]
     measured = [[_float((r.get("values") or {}).get(q)) for q in quantities] for r in rows]
     return Trials(
         space,
@@ -391,6 +439,7 @@ def _table(space: Space, rows: Sequence[Any], quantities: Sequence[str]) -> Tria
         np.array([_float(row.get("std")) for row in rows]),
         np.array(measured, dtype=float).reshape(n, len(quantities)),
         tuple(quantities),
+        np.array([row.get("count", 1) for row in rows], dtype=np.int64),
     )
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 from collections.abc import Mapping
 from contextlib import suppress
 from types import MappingProxyType
@@ -19,23 +18,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from partita._state import Saved, wholes
-from partita._state import State as Data
 from partita._types import FloatArray
-from partita.errors import InvalidInput, NumericalError, StudyError
+from partita.errors import InvalidInput, NumericalError
 from partita.optimize import early
 from partita.optimize.aggregates import as_count
 from partita.optimize.bulk import Batch
 from partita.optimize.contexts import Given
 from partita.optimize.game import Game
-from partita.optimize.optimizer import SAME_POINT, Optimizer
-from partita.optimize.plans import check_plans
+from partita.optimize.optimizer import Optimizer
+from partita.optimize.plans import Room, check_plans
 from partita.optimize.trial import Trial
 from partita.optimize.trials import FAILED, PENDING
-from partita.optimize.values import Observation, as_std, as_value
-from partita.policies import optional
-from partita.policies.base import Policy
+from partita.optimize.values import Observation
 
+from . import readings
 from .events import BEGINNINGS, FIELDS, Event, Kind, as_data, data_of
 
 _log = logging.getLogger(__name__)
@@ -106,14 +102,20 @@ class State:
 
     # -- new events ----------------------------------------------------------------------------
 
-    def ask(self, time: float, owner: int | None, given: Given | None = None) -> Begun:
-        """Begin a trial where the policy chooses, with some coordinates given."""
-        fixed = None if given is None else given.coordinates
-        return self._begun(Kind.ASK, self.game.ask(fixed), time, owner=owner, given=given)
+    def ask(
+        self, time: float, owner: int | None, given: Given | None = None, ahead: bool = False
+    ) -> Begun:
+        """Begin a trial where the policy chooses, with some coordinates given.
 
-    def plan(self, most: int, time: float, owner: int | None) -> Begun:
-        """Begin a row of a plan, of at most `most` values."""
-        number = self.game.plan(most)
+        One that is asked for `ahead` waits to be adopted.
+        """
+        fixed = None if given is None else given.coordinates
+        number = self.game.ask(fixed)
+        return self._begun(Kind.ASK, number, time, owner=owner, given=given, ahead=ahead)
+
+    def plan(self, room: Room, time: float, owner: int | None) -> Begun:
+        """Begin a row of a plan."""
+        number = self.game.plan(room)
         count = self.game.ledger.planned[number]
         return self._begun(Kind.ASK, number, time, owner=owner, count=count)
 
@@ -128,12 +130,15 @@ class State:
     def add_many(self, batch: Batch, time: float) -> list[Event]:
         """Take in many values known from elsewhere, together."""
         events, left = [], len(batch.values)
-        for number, (unit, value, std, count) in zip(
-            self.game.add_many(batch), batch.rows(), strict=True
+        rows = [None] * left if batch.measured is None else batch.measured.tolist()
+        for number, (unit, value, std, count), measured in zip(
+            self.game.add_many(batch), batch.rows(), rows, strict=True
         ):
             params = params_json(self.optimizer.space.decode(unit))
             self.seq += 1
-            data = as_data({"batch": left, "count": count if count > 1 else None})
+            values = self.optimizer.constraints.named(measured)
+            fields = {"values": values, "batch": left, "count": count if count > 1 else None}
+            data = as_data(fields)
             point = _as_bytes(unit)
             events.append(
                 Event(self.seq, Kind.ADD, number, time, value, params, point, std=std, data=data)
@@ -181,13 +186,14 @@ class State:
         reports: Mapping[int, float],
         fixed: list[int] | None = None,
         count: int | None = None,
+        ahead: bool = False,
     ) -> str | None:
         """What an event holds of an observation besides value and noise."""
         values = None if seen is None else self.optimizer.constraints.named(seen.values)
         if seen is not None and seen.count > 1:
             count = seen.count
         fields = {"reports": early.as_json(reports), "values": values}
-        return as_data({**fields, "fixed": fixed, "count": count})
+        return as_data({**fields, "fixed": fixed, "count": count, "ahead": ahead or None})
 
     def expire(self, number: int, time: float) -> Event:
         """Cancel a trial that has been pending for too long."""
@@ -207,13 +213,14 @@ class State:
         owner: int | None = None,
         given: Given | None = None,
         count: int | None = None,
+        ahead: bool = False,
     ) -> Begun:
         trial, point = self.optimizer.trial(number, given), _as_bytes(self.game.ledger.unit(number))
         params = params_json({**trial.params, **trial.context} if trial.context else trial.params)
         value, std = (None, None) if seen is None else seen[:2]
         # The values of the coordinates are those of the point.
         fixed = None if given is None else sorted(given.coordinates)
-        data = self._data(seen, {}, fixed, count)
+        data = self._data(seen, {}, fixed, count, ahead)
         event = Event(self.seq + 1, kind, number, time, value, params, point, owner, std, data)
         return Begun(trial, self._done(event))
 
@@ -267,17 +274,19 @@ class State:
         if kind in BEGINNINGS:
             if number != following:
                 raise InvalidInput(f"trial {following} comes next")
-            self._replay_beginning(kind, number, self._point(event), event)
+            unit = readings.point(self.optimizer.space, event)
+            self._replay_beginning(kind, number, unit, event)
         elif kind == Kind.TELL:
             self.optimizer.number_of(number, kind, also=self.expired)
-            seen = self._seen(event)
+            seen = readings.seen(self.optimizer, event)
             self.optimizer.check_part(number, seen, kind)
             self.game.tell(number, *seen, early.from_json(data.get("reports")))
         elif kind == Kind.PRUNE:
             self.optimizer.number_of(number, kind, also=self.expired)
             self.optimizer.check_no_row(number, kind)
             reports = early.from_json(data.get("reports"))
-            self.game.prune(number, self._expected(event, data.get("expected")), reports)
+            expected = readings.expected(self.optimizer, event, data.get("expected"))
+            self.game.prune(number, expected, reports)
         else:
             self.optimizer.number_of(number, kind)
             if kind != Kind.ADOPT:
@@ -290,9 +299,9 @@ class State:
             raise InvalidInput(f"its batch is {left!r:.40}")
         if event.trial != following:
             raise InvalidInput(f"trial {following} comes next")
-        unit = self._point(event)
-        self._check_allowed(event.trial, unit)
-        self._batch.append((unit, self._seen(event)))
+        unit = readings.point(self.optimizer.space, event)
+        readings.check_allowed(self.optimizer.space, event.trial, unit)
+        self._batch.append((unit, readings.seen(self.optimizer, event)))
         self.seq, self._left = event.seq, left - 1
         if not self._left:
             self.flush()
@@ -305,28 +314,21 @@ class State:
             stds = np.array([each.std for each in seen], dtype=float)
             counts = np.array([each.count for each in seen])
             many = counts if (counts > 1).any() else None
-            self.game.add_many(Batch(np.array(units), values, stds, many))
+            measured = [each.values for each in seen if each.values is not None]
+            known = np.array(measured) if measured else None
+            self.game.add_many(Batch(np.array(units), values, stds, many, known))
             self._look()
         self._batch, self._left = [], 0
-
-    def _expected(self, event: Event, given: Any) -> Observation | None:
-        """What a pruned trial was expected to have."""
-        if given is None:
-            return None
-        if not isinstance(given, list) or len(given) != 2 or given[1] is None:
-            raise InvalidInput(f"what was expected is {given!r:.40}")
-        value, std = as_value(given[0]), as_std(given[1])
-        return self._seen(event._replace(value=value, std=std))
 
     def _replay_beginning(self, kind: Kind, number: int, unit: FloatArray, event: Event) -> None:
         game = self.game
         if kind == Kind.EXPECT:
             game.expect(unit)
         elif kind == Kind.ADD:
-            self._check_allowed(number, unit)
-            game.add(unit, *self._seen(event))
-        elif game.ledger.mark(game.ask(self._fixed(event, unit))) != unit.tobytes():
-            self._check_allowed(number, unit)
+            readings.check_allowed(self.optimizer.space, number, unit)
+            game.add(unit, *readings.seen(self.optimizer, event))
+        elif game.ledger.mark(game.ask(readings.fixed(event, unit))) != unit.tobytes():
+            readings.check_allowed(self.optimizer.space, number, unit)
             game.move(number, unit)
             if not self.differing:
                 _log.warning(
@@ -340,123 +342,6 @@ class State:
             check_plans(game.policy, self.optimizer.constraints.names, None)
             game.repeat(number, as_count(count, "plan"))
 
-    def _fixed(self, event: Event, unit: FloatArray) -> dict[int, float] | None:
-        """The coordinates of a point (D,) that an ask had been given."""
-        numbers = data_of(event, FIELDS[Kind.ASK]).get("fixed")
-        if numbers is None:
-            return None
-        whole = isinstance(numbers, list) and all(type(number) is int for number in numbers)
-        if not whole or not numbers or sorted(set(numbers)) != numbers:
-            raise InvalidInput(f"the coordinates that were fixed are {numbers!r:.40}")
-        if not 0 <= numbers[0] <= numbers[-1] < len(unit):
-            raise InvalidInput(f"there are no coordinates {numbers!r:.40}")
-        return {number: float(unit[number]) for number in numbers}
-
-    def _point(self, event: Event) -> FloatArray:
-        """The point of an event that begins a trial, (D,)."""
-        dim, data = self.optimizer.space.dim, event.point or b""
-        if len(data) != 8 * dim:
-            raise InvalidInput(f"its point has {len(data)} bytes, but there are {dim} coordinates")
-        unit = np.frombuffer(data, dtype="<f8").astype(np.float64)
-        if not ((unit >= 0.0) & (unit <= 1.0)).all():
-            raise InvalidInput("its point is outside the space")
-        return unit
-
-    def _seen(self, event: Event) -> Observation:
-        """The value and the noise of an event; the given policy must be able to use the noise."""
-        seen = Observation(as_value(event.value), as_std(event.std), self._values(event))
-        count = data_of(event, FIELDS[Kind(event.kind)]).get("count")
-        if count is not None:
-            return self.optimizer.observation(seen.value, seen.std, event.kind, count)
-        if seen.std is not None and not self.game.takes_std:
-            raise StudyError(
-                f"the value of trial {event.trial} was reported with std={seen.std!r}, but "
-                f"{type(self.game.policy).__name__} does not use the noise of single values: "
-                "give the policy that the study was made with, or, if the file was edited, restore "
-                "it from a backup"
-            )
-        return seen
-
-    def _values(self, event: Event) -> tuple[float, ...] | None:
-        """The values of the constrained quantities that an event has, if there are such."""
-        if event.kind == Kind.PRUNE:  # it ended before there were any
-            return None
-        values = data_of(event, FIELDS[Kind(event.kind)]).get("values")
-        constraints = self.optimizer.constraints
-        if values is None and not constraints.names:
-            return None
-        return constraints.stored(values)
-
-    def _check_allowed(self, number: int, unit: FloatArray) -> None:
-        """Refuse a point of the log that the constraint given now does not allow."""
-        space = self.optimizer.space
-        if not space.feasible(unit[None, :])[0]:
-            raise StudyError(
-                f"feasible does not allow trial {number} of the study, at {space.decode(unit)!r}: "
-                "give the constraint that it was made with, or create another study"
-            )
-
-    # -- as plain data ---------------------------------------------------------------------------
-
-    def as_data(self) -> Data | None:
-        """The whole state, for `restore`; None if the policy cannot save its state."""
-        policy = optional.state(self.game.policy)
-        if policy is None:
-            return None
-        answer = None if self.answer is None else dict(self.answer._asdict())
-        return {
-            "seq": self.seq,
-            "ledger": self.game.ledger.as_data(),
-            "reports": self.game.curves.as_data(),
-            "policy_class": type(self.game.policy).__qualname__,
-            "policy": policy,
-            "asked": wholes(self.asked),
-            "times": np.array(list(self.asked.values()), dtype=float),
-            "owned": wholes(self.owners),
-            "owners": wholes(self.owners.values()),
-            "expired": wholes(sorted(self.expired)),
-            "differing": self.differing,
-            "answer": answer and {name: _number(value) for name, value in answer.items()},
-        }
-
-    def restore(self, data: Data) -> None:
-        """Restore what `as_data` returned, in a state made for the same settings."""
-        saved, game = Saved(data, "snapshot"), self.game
-        self.seq = saved.integer("seq")
-        ledger, policy = game.ledger, game.policy
-        ledger.restore(saved.part("ledger"))
-        pending, trials = ledger.numbers(PENDING), len(ledger)
-        game.curves.restore(saved.part("reports"), trials)
-        saved.require(not set(pending) & set(game.curves), "reports of trials that have ended")
-        self._check_points(saved, pending)
-        saved.expect("policy_class", type(policy).__qualname__)
-        policy.restore(data["policy"])
-        if isinstance(policy, Policy):
-            saved.require(policy.told == ledger.evaluations, "a value of each finished trial")
-            saved.require(policy.pending <= ledger.awaited, "a trial for each pending point")
-        numbers = saved.numbers("asked", trials)
-        saved.require(sorted(numbers) == pending, "a time for each pending trial")
-        times = saved.floats("times", (len(numbers),)).tolist()
-        self.asked = dict(zip(numbers, times, strict=True))
-        owned = saved.numbers("owned", trials)
-        owners = saved.wholes("owners", (len(owned),), -(2**62)).tolist()
-        self.owners = dict(zip(owned, owners, strict=True))
-        saved.require(self.owners.keys() <= self.asked.keys(), "owners of pending trials")
-        self.expired = set(saved.numbers("expired", trials))
-        saved.require(self.expired <= set(ledger.numbers(FAILED)), "expired trials that failed")
-        self.differing = saved.integer("differing")
-        if "answer" in saved:
-            part = saved.part("answer")
-            bounds = [part.real(name, -math.inf, math.inf) for name in Answer._fields[1:]]
-            self.answer = Answer(part.integer("told"), *bounds)
-
-    def _check_points(self, saved: Saved, pending: list[int]) -> None:
-        """Refuse trials outside the space, and pending ones that its constraint does not allow."""
-        space, units = self.optimizer.space, self.game.ledger.units
-        away = np.abs(space.snap(units) - units) if len(units) else units
-        saved.require((away <= SAME_POINT * np.maximum(1.0, np.abs(units))).all(), "valid trials")
-        saved.require(space.feasible(units[pending]).all(), "pending trials that are allowed")
-
     # -- questions -----------------------------------------------------------------------------
 
     def overdue(self, before: float) -> list[int]:
@@ -465,11 +350,6 @@ class State:
         All are checked: clocks differ, so the times need not be in order.
         """
         return [number for number, time in self.asked.items() if time < before]
-
-
-def _number(value: float) -> float | int:
-    """A Python number, whatever type a user's own policy returned."""
-    return value if type(value) is int else float(value)
 
 
 def params_json(params: Any) -> str:

@@ -3,46 +3,38 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, TypeVar, overload
 
-from partita._checks import NotGiven, as_number, check_choice, check_count, seed_or_drawn
-from partita._types import FloatArray, Prediction
-from partita.errors import InvalidInput
+from partita._checks import NotGiven, check_count
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
 from partita.optimize.aggregates import as_count, given_aggregate
 from partita.optimize.bulk import is_many, read_batch
-from partita.optimize.constraints import Constraints, Known
-from partita.optimize.contexts import Contexts, Given
+from partita.optimize.contexts import Given
 from partita.optimize.logs import log_added, log_begun, log_cancelled, log_pruned, log_told
-from partita.optimize.optimizer import Optimizer, reports_of
+from partita.optimize.numbers import reports_of
 from partita.optimize.plans import check_plans
-from partita.optimize.result import Checkpoint
-from partita.optimize.trial import Suggestion, Trial
-from partita.optimize.trials import Trials
+from partita.optimize.trial import Trial
 from partita.optimize.values import Observation
-from partita.policies.base import Policy
 from partita.space import Space
 
 from . import owner as owners
-from .events import FIRST_TIME, LAST_TIME, OWNERS, PROGRESS, Kind
+from . import runs
+from .answers import Answers
+from .opening import opened, stored_at
 from .owner import NOBODY, Owner
-from .place import as_path
 from .replica import Change, Replica
-from .settings import Settings
-from .store import Store
 from .watching import marked
 
 T = TypeVar("T")
 
 
-class Study:
+class Study(Answers):
     """An `Optimizer` that keeps every ask, tell and cancel in a file. Use `Study.open` to make one.
 
     Several threads and processes of one machine may use the same file at the same time. Once a call
@@ -56,9 +48,8 @@ class Study:
     """
 
     def __init__(self, replica: Replica, owner: Owner = NOBODY, key: str | None = None) -> None:
-        store, self._key = replica.store, key
-        self.path, self.settings = store.path, replica.settings
-        self._store, self._replica, self._owner = store, replica, owner
+        super().__init__(replica)
+        self._owner, self._key = owner, key
         #: Trials that a killed run was evaluating; `ask` returns them first.
         self.adopted: deque[Trial] = deque()
 
@@ -112,10 +103,6 @@ class Study:
         must_be_new
             Refuse to open a study that already exists.
         """
-        check_choice("durability", durability, ("process", "power"))
-        seconds = as_number(timeout)
-        if not 0.0 <= seconds < float("inf"):
-            raise InvalidInput(f"timeout={timeout!r}: give a number of seconds, at least 0")
         if isinstance(space, Space) and feasible is None:
             feasible = space.constraint
         given = {
@@ -132,22 +119,8 @@ class Study:
             "constraints": constraints,
             "expire_after": expire_after,
         }
-        store = Store(as_path(path), durability, seconds)
-        begun = False
-        with store.lock:  # no other thread forks while the file is open
-            if space is not None:
-                drawn = {"seed": seed_or_drawn(None)} if seed is None else {}
-                wanted = Settings.of({**given, **drawn})
-                if store.is_new():
-                    wanted.build(feasible, policy)  # refuse unusable settings before storing them
-                    begun = store.create(wanted.to_meta())
-            if must_be_new and not begun:
-                raise InvalidInput(
-                    f"{store.path} is already a study: open it, or give another name"
-                )
-            settings = Settings.from_meta(store.meta(), store.path)
-        settings.check_same(given, store.path)
-        return cls(Replica(store, settings, feasible, policy))
+        store = stored_at(path, durability, timeout)
+        return cls(opened(store, given, drawn=seed is None, must_be_new=must_be_new))
 
     def check(self, space: Any = None, **settings: Any) -> None:
         """Raise an error if a space, or settings of `open`, differ from those of the study."""
@@ -187,7 +160,7 @@ class Study:
             given = change.state.optimizer.given(context, fixed, "ask")
             return [self._next_trial(change, given) for _ in range(number)]
 
-        begun = self._changed(begin)
+        begun = self.changed(begin)
         for trial in begun:
             log_begun(trial.number, trial.params)
         return begun[0] if count is None else begun
@@ -215,7 +188,7 @@ class Study:
             change.log(begun.event)
             return begun.trial
 
-        trial = self._changed(expected)
+        trial = self.changed(expected)
         log_begun(trial.number, trial.params, "expected")
         return trial
 
@@ -231,13 +204,13 @@ class Study:
             optimizer, rows = state.optimizer, []
             check_plans(optimizer.policy, optimizer.constraints.names, optimizer.contexts.names)
             change.begin()
-            for most in state.game.rows(n):
-                begun = state.plan(most(), time.time(), self._owner.evaluates)
+            for room in state.game.rows(n):
+                begun = state.plan(room(), time.time(), self._owner.evaluates)
                 change.log(begun.event)
                 rows.append(begun.trial)
             return rows
 
-        rows = self._changed(planned)
+        rows = self.changed(planned)
         for trial in rows:
             log_begun(trial.number, trial.params, f"planned {trial.count} times")
         return rows
@@ -270,7 +243,7 @@ class Study:
             change.log(state.tell(number, seen, time.time(), reports_of(trial)))
             return number, seen
 
-        number, seen = self._changed(told)
+        number, seen = self.changed(told)
         log_told(number, seen.value, seen.std, seen.count)
 
     def prune(self, trial: Trial | int) -> bool:
@@ -286,7 +259,7 @@ class Study:
             log_pruned(number, len(reports_of(trial)))
             return '"expected"' in (event.data or "")
 
-        return self._changed(pruned)
+        return self.changed(pruned)
 
     def cancel(self, trial: Trial | int) -> None:
         """Cancel a trial whose evaluation was abandoned. An expired one stays expired."""
@@ -305,7 +278,7 @@ class Study:
                 change.log(state.cancel(number, time.time(), failed=verb == "fail"))
             return number
 
-        log_cancelled(self._changed(cancelled))
+        log_cancelled(self.changed(cancelled))
 
     def add(
         self,
@@ -328,7 +301,6 @@ class Study:
             if context is not None:
                 given = optimizer.contexts.joined(params, context, "add")
             if is_many(given, value, optimizer.space):
-                optimizer.constraints.refuse_many()
                 readers = optimizer.space, optimizer.point_of, optimizer.observation
                 batch = read_batch(given, value, std, *readers, count)
                 change.begin()
@@ -342,12 +314,13 @@ class Study:
             change.log(begun.event)
             return begun.trial.number, seen
 
-        numbers, seen = self._changed(added)
+        numbers, seen = self.changed(added)
         if seen is not None:
             log_added(numbers, params, seen.value, seen.std, seen.count)
         return numbers
 
-    def _changed(self, work: Callable[[Change], T]) -> T:
+    def changed(self, work: Callable[[Change], T]) -> T:
+        """What some work on the state returns, in one transaction with what it logs."""
         with self._store.lock:
             key = self._key
             return self._replica.changed(
@@ -357,11 +330,6 @@ class Study:
     def keyed(self, key: str) -> Study:
         """A view of the study whose events carry a key, by which a repeated request is known."""
         return Study(self._replica, self._owner, key)
-
-    def look(self, question: Callable[[Store], T]) -> T:
-        """What a question to the file returns, while no other thread uses the file."""
-        with self._store.lock:
-            return question(self._store)
 
     # -- runs ----------------------------------------------------------------------------------
 
@@ -374,30 +342,12 @@ class Study:
         """
         name = owners.begin()
         try:
-            yield self._changed(lambda change: self._begun(change, name))
+            run = self.changed(lambda change: runs.begin(self._store, change, name))
+            view = Study(self._replica, run.owner)
+            view.adopted.extend(run.adopted)
+            yield view
         finally:
             owners.end(name)
-
-    def _begun(self, change: Change, name: str) -> Study:
-        """A view of the study for a new run, with the pending trials of killed runs."""
-        state = change.state
-        dead = {key: other for key, other in self._store.typed(*OWNERS) if owners.is_dead(other)}
-        owner = Owner(self._new_owner(name), self._new_owner(name + owners.HELD))
-        run = Study(self._replica, owner)
-        left = [(n, dead[key]) for n, key in state.owners.items() if key in dead]
-        change.begin()
-        for number, other in left:
-            if not other.endswith(owners.HELD):
-                change.log(state.adopt(number, time.time(), owner.evaluates))
-                run.adopted.append(state.optimizer.trial(number))
-        for number, other in left:
-            if other.endswith(owners.HELD):  # failed, or skipped
-                change.log(state.cancel(number, time.time()))
-        return run
-
-    def _new_owner(self, name: str) -> int:
-        self._store.rows("INSERT INTO owners (name) VALUES (?)", (name,))
-        return int(self._store.rows("SELECT max(id) FROM owners")[0][0])
 
     def hold(self, trial: Trial) -> None:
         """Keep a trial of a run pending although it is not being evaluated.
@@ -412,136 +362,7 @@ class Study:
                 change.begin()
                 change.log(state.adopt(number, time.time(), self._owner.holds))
 
-        self._changed(held)
-
-    # -- answers -------------------------------------------------------------------------------
-
-    @overload
-    def recommend(
-        self,
-        context: Mapping[str, Any] | None = None,
-        fixed: Mapping[Any, Any] | None = None,
-    ) -> Suggestion: ...
-    @overload
-    def recommend(
-        self, context: Sequence[Mapping[str, Any]], fixed: Mapping[Any, Any] | None = None
-    ) -> list[Suggestion]: ...
-    def recommend(self, context: Any = None, fixed: Any = None) -> Any:
-        """The best parameters by what is known: see `Optimizer.recommend`."""
-        return self._read(lambda optimizer: optimizer.recommend(context, fixed))
-
-    def constraints_at(self, params: Any) -> dict[str, Known]:
-        """What is known of each constrained quantity at some parameters, by its name."""
-        return self._read(lambda optimizer: optimizer.constraints_at(params))
-
-    def certificate(
-        self,
-        context: Mapping[str, Any] | None = None,
-        fixed: Mapping[Any, Any] | None = None,
-    ) -> float:
-        """A bound on how much better others can be: see `Optimizer.certificate`."""
-        return self._read(lambda optimizer: optimizer.certificate(context, fixed))
-
-    def predict(
-        self, params: Sequence[Any] | FloatArray, context: Mapping[str, Any] | None = None
-    ) -> Prediction:
-        """The posterior of the function at n points: mean, std, lower, upper, each (n,)."""
-        return self._read(lambda optimizer: optimizer.predict(params, context))
-
-    @property
-    def trials(self) -> Trials:
-        """All trials so far: a sequence of records, with numbers, values and states as arrays."""
-        return self._read(lambda optimizer: optimizer.trials)
-
-    @property
-    def n_told(self) -> int:
-        """The number of values reported, by `tell` and `add`."""
-        return self._read(lambda optimizer: optimizer.n_told)
-
-    @property
-    def n_failed(self) -> int:
-        """The number of trials that were cancelled, or expired and have no value since."""
-        return self._read(lambda optimizer: optimizer.n_failed)
-
-    @property
-    def n_pruned(self) -> int:
-        """How many trials were ended early."""
-        return self._read(lambda optimizer: optimizer.n_pruned)
-
-    def reports(self, number: int) -> dict[int, float]:
-        """What a trial that has ended had reported after each step."""
-        return self._read(lambda optimizer: optimizer.reports(number))
-
-    @property
-    def n_pending(self) -> int:
-        """The number of trials that have not ended."""
-        return self._read(lambda optimizer: optimizer.n_pending)
-
-    @property
-    def policy(self) -> Policy:
-        """The policy, for inspection only: values reported to it directly are not stored."""
-        return self._read(lambda optimizer: optimizer.policy)
-
-    @property
-    def space(self) -> Space:
-        """The search space."""
-        return self._read(lambda optimizer: optimizer.space)
-
-    @property
-    def contexts(self) -> Contexts:
-        """Which parameters of the space are the context."""
-        return self._read(lambda optimizer: optimizer.contexts)
-
-    @property
-    def constraints(self) -> Constraints:
-        """What other quantities must be."""
-        return self._read(lambda optimizer: optimizer.constraints)
-
-    @property
-    def direction(self) -> str:
-        """Either "minimize" or "maximize"."""
-        return self.settings.direction
-
-    @property
-    def seed(self) -> int:
-        """What random choices come from."""
-        return self.settings.seed
-
-    @property
-    def guarantee(self) -> str:
-        """The kind of guarantee of the bounds, such as "proven" or "calibrated"."""
-        return self._read(lambda optimizer: optimizer.guarantee)
-
-    @property
-    def expired(self) -> tuple[int, ...]:
-        """The numbers of the trials that expired and have no value since."""
-        with self._store.lock:
-            return tuple(sorted(self._replica.current().expired))
-
-    @property
-    def differing(self) -> int:
-        """The number of asks in the log for which the policy would choose another point here.
-
-        That may happen with another version or processor: see the guide.
-        """
-        with self._store.lock:
-            return self._replica.current().differing
-
-    def notes(self) -> list[Checkpoint]:
-        """The recommendations recorded over time; `seconds` are since 1970."""
-        with self._store.lock:
-            rows = self._store.typed(*PROGRESS)
-        return [Checkpoint._make(math.nan if v is None else v for v in row) for row in rows]
-
-    def times(self, kinds: Sequence[Kind]) -> dict[int, float]:
-        """The time of each trial's last event of the given kinds, in seconds since 1970."""
-        places = ", ".join("?" * len(kinds))
-        query = (
-            f"SELECT trial, min(max(max(time), {FIRST_TIME}), {LAST_TIME}) FROM events "
-            f"WHERE kind IN ({places}) GROUP BY trial ORDER BY trial"
-        )
-        with self._store.lock:
-            return dict(self._store.typed(query, ((int,), (float,)), kinds))
+        self.changed(held)
 
     # -- looking -------------------------------------------------------------------------------
 
@@ -566,10 +387,6 @@ class Study:
         from .looking import as_result
 
         return as_result(self).plot(path, kind)
-
-    def _read(self, question: Callable[[Optimizer], T]) -> T:
-        with self._store.lock:
-            return question(self._replica.current().optimizer)
 
     # -- as an object --------------------------------------------------------------------------
 

@@ -27,13 +27,14 @@ class Pace(NamedTuple):
 
 
 class Keyed(NamedTuple):
-    """An event with a key: what happened to which trial, and its parameters as JSON."""
+    """An event with a key: what happened to which trial, its parameters, how many times."""
 
     seq: int
     kind: str
     trial: int
     params: Any
     key: str
+    times: int | None
 
 
 class Happening(NamedTuple):
@@ -109,8 +110,10 @@ def keys(study: Study, latest: int = KEYED) -> list[Keyed]:
     rows = study.look(lambda store: store.typed(query, types, (first,)))
     found = []
     for seq, kind, trial, params, data in rows:
-        key = json.loads(data).get("key")
+        fields = json.loads(data)
+        key, count = fields.get("key"), fields.get("count")
         if isinstance(key, str):
             begun = kind in BEGINNINGS and params is not None
-            found.append(Keyed(seq, kind, trial, json.loads(params) if begun else None, key))
+            given = json.loads(params) if begun else None
+            found.append(Keyed(seq, kind, trial, given, key, count))
     return found

@@ -343,3 +343,26 @@ def test_notes_are_few_also_in_several_regions():
         x = policy.ask()
         policy.tell(x, -float(np.abs(x - 0.3).sum()) + random.normal(0, 0.1))
     assert len(policy._answers.notes) <= 2  # one for every 2.5 times the values
+
+
+def test_what_is_smaller_than_the_noise_is_not_ruled_out_by_few_values():
+    """Values of nothing but noise: the likeliest amplitude is small, but they do not show that."""
+    rng = np.random.default_rng(0)
+    few = pt.CalibratedUCB(pt.Box([0.0] * 5, [1.0] * 5), seed=0)
+    few.tell(rng.random((100, 5)), rng.normal(size=100))
+    assert few.settings["amplitude"] < 0.6 * few.settings["noise_std"]
+    assert few.certificate() > 3.0  # 2.2 by the likeliest amplitude
+    known = pt.CalibratedUCB(pt.Grid(4, dim=1), seed=0)
+    known.tell(np.tile(known.domain.points, (400, 1)), rng.normal(size=1600))
+    assert known.certificate() < 0.4  # many values at each point do
+
+
+def test_a_given_amplitude_is_not_doubted():
+    rng = np.random.default_rng(0)
+    told = {"kernel": pt.Matern(2.5, 0.5), "noise": pt.Gaussian(1.0), "norm_bound": 1.0}
+    policy = pt.CalibratedUCB(pt.Box([0.0] * 2, [1.0] * 2), seed=0, **told)
+    policy.tell(rng.random((60, 2)), rng.normal(size=60))
+    sites, settings = np.arange(60), policy._answering()
+    assert settings.noise > 1.0
+    model = policy._model
+    assert model.doubting(sites, settings).settings == model.answering(sites, settings).settings

@@ -19,7 +19,7 @@ from partita._types import FloatArray, IntArray, Prediction, Recommendation
 from partita.gp.posterior import Plan
 from partita.model.domains import Arms, Box, Grid
 from partita.partition import _loops
-from partita.partition.bounds import warn_contradiction
+from partita.partition.contradiction import warn_contradiction
 from partita.partition.cover import Geometry
 from partita.partition.sites import BoxSites, arm_priorities, tie_resolution
 from partita.policies.base import Policy

@@ -18,7 +18,7 @@ from partita.model.noise import Noise, SubGaussian, reach
 from partita.partition.engine import Engine
 from partita.partition.partition import one_cell
 from partita.partition.widths import BayesianWidth, SrinivasWidth, Width
-from partita.policies.base import check_finite, check_kernel
+from partita.policies.checks import check_finite, check_kernel
 from partita.policies.pi_gp_ucb import SMALLEST_ALPHA
 from partita.policies.ucb import UCBPolicy
 

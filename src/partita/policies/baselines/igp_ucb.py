@@ -12,7 +12,7 @@ from partita.partition.engine import Engine
 from partita.partition.lattice import whole
 from partita.partition.partition import one_cell
 from partita.partition.widths import SingleCellWidth
-from partita.policies.base import check_kernel
+from partita.policies.checks import check_kernel
 from partita.policies.ucb import UCBPolicy
 
 #: Candidates on a box, at most.

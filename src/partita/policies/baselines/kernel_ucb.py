@@ -12,7 +12,7 @@ from partita.model.noise import Noise
 from partita.partition.engine import Engine
 from partita.partition.partition import one_cell
 from partita.partition.widths import FixedWidth
-from partita.policies.base import check_finite, check_kernel
+from partita.policies.checks import check_finite, check_kernel
 from partita.policies.pi_gp_ucb import check_alpha
 from partita.policies.ucb import UCBPolicy
 

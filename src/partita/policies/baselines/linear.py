@@ -15,7 +15,7 @@ from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Box, Grid
 from partita.model.noise import Noise
 from partita.partition import _loops
-from partita.policies.base import check_domain
+from partita.policies.checks import check_domain
 
 from .arms import ArmsPolicy
 

@@ -21,7 +21,7 @@ from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Grid
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
-from partita.policies.base import check_finite, check_kernel
+from partita.policies.checks import check_finite, check_kernel
 
 from .arms import Model
 from .phased import PhasedPolicy

@@ -15,7 +15,7 @@ from partita.gp.linear import (
 from partita.model.assumptions import Assumptions
 from partita.model.domains import Arms, Grid
 from partita.model.noise import Noise
-from partita.policies.base import check_finite
+from partita.policies.checks import check_finite
 
 from .arms import Model
 from .phased import PhasedPolicy

@@ -92,7 +92,18 @@ class Answers:
         Of those that are feasible, or else the site that most likely is.
         """
         answers = [self._best_in(region, settings) for region in likely if region.sites]
-        best = max(answers, key=lambda answer: answer.worth)
+        return self._described(max(answers, key=lambda answer: answer.worth), settings)
+
+    def at(self, site: int, settings: Settings) -> Recommendation:
+        """What is known at a site that is recommended for other reasons."""
+        region = self._regions[self._regions.home[site]]
+        posterior = self._model.answering(region.informed_by, settings)
+        mean = float(posterior.moments_at(self._sites.scaled[site][None, :]).mean[0])
+        mean = posterior.settings.in_units(mean)
+        answer = _Answer((True, mean), site, mean, posterior, region.informed_by)
+        return self._described(answer, settings)
+
+    def _described(self, best: _Answer, settings: Settings) -> Recommendation:
         point = self._sites.scaled[best.site]
         reach = self._model.reach(settings)
         if not settings.shape.identity:
@@ -223,7 +234,7 @@ class Answers:
     def _highest_in(self, region: Region, settings: Settings) -> float:
         """The highest upper bound found in a region, whatever was asked before."""
         own, reach = region.own, self._model.reach(settings)
-        posterior = self._model.answering(region.informed_by, settings)
+        posterior = self._model.doubting(region.informed_by, settings)
         held, at_held = self._sites.scaled[own], posterior.moments_of(len(own))
         top = self._possible(held, at_held).highest(reach)
         best = best_of(held, at_held.mean, region)

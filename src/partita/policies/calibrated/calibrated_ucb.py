@@ -29,10 +29,12 @@ from partita.policies.repeats import Counted
 from .answers import Answers
 from .candidates import Plan, Proposals
 from .drift import Drift
+from .follow import MANY as FOLLOWED_FROM
+from .follow import Follower
 from .given import as_fixed
 from .limits import Limit, Limits
 from .model import Model, fit_work
-from .places import first_design, new_sites, unit_points, unit_slice
+from .places import new_sites, quasi_random, unit_points, unit_slice
 from .regions import Regions
 from .report import Report
 from .search import RENEW_EARLY, Search
@@ -45,6 +47,9 @@ STREAM = 5
 #: The settings are fitted again when the number of values has grown by this factor, and by at least
 #: REFIT_STEP.
 REFIT_FACTOR, REFIT_STEP = 1.4, 4
+#: The same where choices follow a trend, and the points that a fit looks at: only answers and the
+#: shape need the settings there.
+FOLLOWED_REFIT, FOLLOWED_POINTS = 4.0, 100
 #: Fits of fewer observations also start from scratch; later that finds nothing better.
 RESTART = 40
 #: So does the fit after a bulk tell that brought more than this many times the values.
@@ -141,6 +146,8 @@ class CalibratedUCB(Policy):
     _limits: Limits | None
     #: What notices that f has changed; None if it does not.
     _drift: Drift | None
+    #: What chooses in boxes of many dimensions; None elsewhere.
+    _follower: Follower | None
     #: The first design, (n, d) in the unit cube.
     _start: FloatArray
     _asked: int
@@ -185,7 +192,8 @@ class CalibratedUCB(Policy):
         self._assemble(Proposals(domain), np.random.default_rng([self.seed, STREAM]))
         self._limits = None
         self._drift = Drift(domain.dim) if self.drift else None
-        self._start = first_design(domain, [self.seed, STREAM], self._search.proposals)
+        self._follower = self._new_follower(known=kernel is not None or norm_bound is not None)
+        self._start = self._first_design()
         self._asked = self._probes = self._cancelled = self._fitted = self._seen = 0
         self._given_up = deque(maxlen=MOST_GIVEN_UP)
         self._next_fit = len(self._start)
@@ -199,6 +207,33 @@ class CalibratedUCB(Policy):
         self._slices = Slices(
             self._search, self._sums, self._regions, self._model, SliceProposals(proposals)
         )
+
+    def _new_follower(self, known: bool) -> Follower | None:
+        """What follows a trend in many dimensions, unless f is `known` or may change."""
+        sites, domain = self._sites, self.domain
+        if not isinstance(sites, BoxSites) or not isinstance(domain, Box) or known or self.drift:
+            return None
+        if domain.dim <= FOLLOWED_FROM:
+            return None
+        self._model.fit_points = FOLLOWED_POINTS
+        return Follower(sites, self._sums, self._model, self._search.proposals)
+
+    @property
+    def _followed(self) -> Follower | None:
+        """What chooses, if a trend leads: not where something must hold besides."""
+        return self._follower if self._limits is None else None
+
+    def _first_design(self) -> FloatArray:
+        """The first points to evaluate, (n, d) in the unit cube: quasi-random, in the domain."""
+        dim = self.domain.dim
+        number = max(4, min(2 * dim + 2, 16))
+        if self._follower is not None:
+            number = max(number, dim // 2)
+        points = quasi_random(dim, number, [self.seed, STREAM, 1])
+        if self._follower is not None:
+            points = self._follower.first(points)
+        random = np.random.default_rng([self.seed, STREAM, 2])
+        return self._search.proposals.first(random, points)[:number]
 
     # -- what must hold besides -----------------------------------------------------------------
 
@@ -267,6 +302,9 @@ class CalibratedUCB(Policy):
         if self._fitted < self._seen < first:  # several are pending: fit the values so far
             self._refit()
             self._fitted = self._seen
+        if self._followed is not None:
+            point = self._followed.choose(self._search.random, self._seen)
+            return self._search.site_at(point)
         probe = self._probes < PROBES * math.sqrt(max(self._seen - first, 0))
         self._probes += probe
         explore = not self._cancelled  # exploring would return to points that fail
@@ -435,6 +473,8 @@ class CalibratedUCB(Policy):
         self._seen += 1
         if site not in self._regions.home:
             self._search.admit(self._regions.add(site))
+            if self._follower is not None:
+                self._follower.admit(site)
         return self._regions.home[site]
 
     def _refit_if_due(self, afresh: bool = False, at_once: bool = False) -> bool:
@@ -449,7 +489,8 @@ class CalibratedUCB(Policy):
             return learned and self._put_in_force()
         if seen < self._next_fit:
             return False
-        self._next_fit = max(seen + REFIT_STEP, int(seen * REFIT_FACTOR))
+        factor = REFIT_FACTOR if self._followed is None else FOLLOWED_REFIT
+        self._next_fit = max(seen + REFIT_STEP, int(seen * factor))
         if at_once or seen < RESTART:
             return self._refit(afresh)
         self._model.begin(self._regions.played)
@@ -527,7 +568,9 @@ class CalibratedUCB(Policy):
         counts = {name: int(getattr(self, f"_{name}")) for name in _COUNTS}
         limits = None if self._limits is None else self._limits.state()
         drift = None if self._drift is None else self._drift.state()
+        follower = None if self._follower is None else self._follower.state()
         rest = {"given_up": wholes(self._given_up), "limits": limits, "drift": drift}
+        rest["follower"] = follower
         return {**super()._state(), **parts, **counts, **rest}
 
     def _restore(self, saved: Saved) -> None:
@@ -541,6 +584,8 @@ class CalibratedUCB(Policy):
         saved.require(len(given_up) <= MOST_GIVEN_UP, "few cancelled evaluations")
         self._given_up = deque(given_up, maxlen=MOST_GIVEN_UP)
         saved.require(("drift" in saved) == self.drift, "drift as it was set")
+        if self._follower is not None:
+            self._follower.restore(saved.part("follower"))
         told = self._sums.count + self._sums.known
         changed = False
         if self._drift is not None:
@@ -571,6 +616,9 @@ class CalibratedUCB(Policy):
         if not self._regions.home:
             site = self._search.site_at(self._start[0])
             return Recommendation(self._sites.x(site), 0.0, -math.inf, math.inf)
+        site = None if self._followed is None else self._followed.answer()
+        if site is not None:
+            return self._answers.at(site, self._answering())
         return self._answers.recommend(self._search.likeliest(LIKELIEST), self._answering())
 
     def certificate(self) -> float:

@@ -11,7 +11,7 @@ from partita.model.domains import Arms, Box, Grid
 from partita.model.kernels import Matern
 from partita.model.mixed import Mixed
 from partita.model.noise import Noise, sub_gaussian_constant
-from partita.policies.base import check_kernel
+from partita.policies.checks import check_kernel
 
 
 def as_fixed(

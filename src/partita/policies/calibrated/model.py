@@ -51,6 +51,8 @@ AMPLITUDE_WEIGHT = 10.0
 MOST_PLACES = 1e6
 #: Parts of delta below this are taken for this: 37 deviations.
 LEAST_PART = 1e-300
+#: The most that the noise's variance is over the amplitude's square in bounds on all of f.
+MOST_RATIO = 1.0
 #: What counts as near a point, in lengthscales: the point itself, and wider.
 NEAR = np.array([1e-9, 0.05, 0.1, 0.2, 0.4])
 #: Standard deviations from none at which an offset near a point is taken for real.
@@ -63,6 +65,8 @@ class Model:
     fit: Fit  # the most likely settings, and how far off they may be: the choice draws from these
     believed: Settings  # those that answers come from
 
+    #: Points that a fit looks at, at most.
+    fit_points: int = FIT_POINTS
     #: Where the noise is loud, if it is not the same everywhere.
     _noise: NoiseMap | None
     #: The fit that is under way.
@@ -203,6 +207,19 @@ class Model:
         """The posterior by the values at sites, for answers under given settings."""
         return self._condition(sites, settings, settings, self.sums.exact)
 
+    def doubting(self, sites: IntArray, settings: Settings) -> Conditioned:
+        """The posterior for bounds on all of f: its amplitude is at least the noise's deviation.
+
+        Under loud noise values hardly show f, and the likeliest amplitude is small. But what is
+        smaller than the noise cannot be told from it, unless there are many values at a place:
+        then their number counts, whatever the amplitude.
+        """
+        if settings.noise <= MOST_RATIO or self._fixed.amplitude is not None:
+            return self.answering(sites, settings)
+        amplitude = settings.noise_std / math.sqrt(MOST_RATIO)
+        doubted = replace(settings, noise=MOST_RATIO, amplitude=amplitude)
+        return self._condition(sites, doubted, doubted, True)
+
     def _condition(
         self, sites: IntArray, settings: Settings, overall: Settings, believed: bool
     ) -> Conditioned:
@@ -223,10 +240,10 @@ class Model:
         The points evaluated most lie around the best ones; a fit that looked at them alone would
         take the rest of the domain to be as flat.
         """
-        if len(played) <= FIT_POINTS:
+        if len(played) <= self.fit_points:
             return self.sums.data(played)
         looked = _some(played)
-        return self.sums.data(looked[farthest(self.sums.points(looked), FIT_POINTS)])
+        return self.sums.data(looked[farthest(self.sums.points(looked), self.fit_points)])
 
     def _far_apart(self, played: IntArray) -> Data:
         """The same, without points very near to others, in lengthscales.

@@ -16,8 +16,6 @@ from partita.partition.cover import Geometry
 from partita.partition.sites import ArmSites, BoxSites
 from partita.policies.fixed import Fixing
 
-from .candidates import Proposals
-
 Domain = Grid | Arms | Box | Mixed
 
 
@@ -29,14 +27,10 @@ def new_sites(domain: Domain, seed: int) -> ArmSites | BoxSites:
     return ArmSites(domain, geometry, seed)
 
 
-def first_design(domain: Domain, seeds: Sequence[int], proposals: Proposals) -> FloatArray:
-    """The first points to evaluate, (n, d) in the unit cube: quasi-random, in the domain."""
-    dim = domain.dim
-    number = max(4, min(2 * dim + 2, 16))
-    scramble = np.random.default_rng([*seeds, 1])
-    points = sobol(dim, 2 ** math.ceil(math.log2(number)), scramble=scramble)[:number]
-    random = np.random.default_rng([*seeds, 2])
-    return proposals.first(random, points)[:number]
+def quasi_random(dim: int, number: int, seeds: Sequence[int]) -> FloatArray:
+    """Points (n, d) that fill the unit cube evenly, scrambled."""
+    scramble = np.random.default_rng(list(seeds))
+    return sobol(dim, 2 ** math.ceil(math.log2(number)), scramble=scramble)[:number]
 
 
 def unit_points(domain: Domain, sites: ArmSites | BoxSites, points: FloatArray) -> FloatArray:

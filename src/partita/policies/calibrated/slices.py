@@ -8,6 +8,7 @@ that it meets.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -163,7 +164,7 @@ class Slices:
     ) -> FloatArray:
         """The point (d,) of the slice with the highest index, for a probe the highest bound."""
         settings = self._model.fit.best
-        view = self._view(random, where, settings, choice=True)
+        view = self._view(random, where, settings, self._model.choosing)
         scaled, held = self._search.points, view.sites[: view.held]
         best = np.argsort(-view.means[: view.held], kind="stable")[:MOST_HELD]
         sites = held[np.sort(best)]
@@ -202,7 +203,11 @@ class Slices:
     # -- what is looked at ---------------------------------------------------------------------
 
     def _view(
-        self, random: np.random.Generator, where: Fixing, settings: Settings, choice: bool
+        self,
+        random: np.random.Generator,
+        where: Fixing,
+        settings: Settings,
+        condition: Callable[[IntArray, Settings], Conditioned],
     ) -> _View:
         """The posterior of a slice, by the sites of a few regions that it meets."""
         meets = np.flatnonzero(self._regions.meet(where.numbers, where.values)).tolist()
@@ -220,7 +225,7 @@ class Slices:
         inside = where.holds(points)
         order = np.argsort(~inside, kind="stable")
         sites = sites[order]
-        posterior = (self._model.choosing if choice else self._model.answering)(sites, settings)
+        posterior = condition(sites, settings)
         means = posterior.means()[: len(sites)]
         return _View(
             posterior, sites, int(inside.sum()), means, regions, len(regions) == len(meets)
@@ -286,7 +291,7 @@ class Slices:
 
     def recommend(self, where: Fixing, settings: Settings) -> Recommendation:
         """The point of the slice with the highest mean less one standard deviation."""
-        view, points, index = self._searched(where, settings, -1.0)
+        view, points, index = self._searched(where, settings, -1.0, self._model.answering)
         point = points[int(np.argmax(index))]
         at = view.posterior.moments_at(point[None, :])
         reach, units = self._reach(settings), view.posterior.settings.in_units
@@ -295,18 +300,23 @@ class Slices:
 
     def ceiling(self, where: Fixing, settings: Settings) -> float:
         """The highest upper bound on f that was found in the slice."""
-        view, _, index = self._searched(where, settings, self._reach(settings))
+        reach = self._reach(settings)
+        view, _, index = self._searched(where, settings, reach, self._model.doubting)
         return view.posterior.settings.in_units(float(index.max()))
 
     def _reach(self, settings: Settings) -> float:
         return self._model.reach(settings) * (1.0 if settings.shape.identity else SHAPED)
 
     def _searched(
-        self, where: Fixing, settings: Settings, width: float
+        self,
+        where: Fixing,
+        settings: Settings,
+        width: float,
+        condition: Callable[[IntArray, Settings], Conditioned],
     ) -> tuple[_View, FloatArray, FloatArray]:
         """Points of the slice (m, d), and their means plus `width` standard deviations (m,)."""
         random = np.random.default_rng(LOOKS)
-        view = self._view(random, where, settings, choice=False)
+        view = self._view(random, where, settings, condition)
         points = self._search.points[view.sites[: view.held]]
         index = np.empty(0)
         centres = None

@@ -1,0 +1,154 @@
+"""A trend of f around a point, in many dimensions: linear and quadratic in every coordinate.
+
+Notation: z (n, d) points less a centre, φ(z) = (1, z, z²) their p = 2d + 1 features, w (n,) weights,
+G = ΦᵀWΦ, A = G + τP with a prior P, L the factor of A, θ = A⁻¹ΦᵀWy the coefficients.
+
+A value at z is taken to be off the trend by noise, and by what the trend leaves out. The latter
+grows with the distance, as the square of it: so its weight is 1/(noise + (|z|/(√d h))⁴), h the
+width of a window. All of the data is used in p numbers, so that a fit costs n p², however noisy
+the values are; a Gaussian process could only look at a few hundred of them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from partita._state import Saved, State
+from partita._threads import one_thread
+from partita._types import FloatArray
+
+#: Shares of the values' variance that the trend may leave over: the most likely is taken.
+SHARES = (0.01, 0.03, 0.1, 0.3, 0.6, 0.9)
+#: How much smaller than the linear part the quadratic part is thought to be, as a variance.
+CURVED = 4.0
+#: The prior precision of the level, which is as good as none.
+LEVEL = 1e-6
+
+
+class Parts(NamedTuple):
+    """A separable function Σ slope_i z_i + curve_i z_i², each (d,)."""
+
+    slope: FloatArray
+    curve: FloatArray
+
+    def highest(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """Where it is highest between two corners (d,): coordinate by coordinate, (d,)."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            top = np.where(self.curve < 0.0, -0.5 * self.slope / self.curve, lower)
+        places = np.stack([lower, upper, np.clip(top, lower, upper)])
+        values = self.slope * places + self.curve * places**2
+        return np.asarray(places[np.argmax(values, axis=0), np.arange(len(lower))])
+
+
+class Trend(NamedTuple):
+    """A fitted trend: its centre, the level, the coefficients, how sure they are, and what is left."""
+
+    centre: FloatArray  # (d,)
+    level: float
+    coefficients: FloatArray  # (p,)
+    inverse: FloatArray  # L⁻¹, (p, p): a draw is θ + L⁻ᵀ times white noise
+    spread: float  # the standard deviation of a value of weight 1 about the trend
+
+    @property
+    def parts(self) -> Parts:
+        """The most likely slopes and curves."""
+        return _parts(self.coefficients)
+
+    def drawn(self, random: np.random.Generator, temperature: float) -> Parts:
+        """Slopes and curves from their posterior, this many times as far from the most likely."""
+        white = random.standard_normal(len(self.coefficients))
+        return _parts(self.coefficients + temperature * self.spread * (white @ self.inverse))
+
+    def means(self, points: FloatArray) -> FloatArray:
+        """The trend at points (n, d), (n,)."""
+        return np.asarray(self.level + features(points - self.centre) @ self.coefficients)
+
+    def deviations(self, points: FloatArray) -> FloatArray:
+        """Standard deviations of the trend at points (n, d), (n,)."""
+        with one_thread():
+            solved = features(points - self.centre) @ self.inverse.T
+        return np.asarray(self.spread * np.sqrt((solved**2).sum(axis=1)))
+
+    def state(self) -> State:
+        """The trend as plain data."""
+        return {**self._asdict(), "level": float(self.level), "spread": float(self.spread)}
+
+    @staticmethod
+    def restored(saved: Saved, dim: int) -> Trend:
+        """The trend that was saved."""
+        p = 2 * dim + 1
+        return Trend(
+            saved.floats("centre", (dim,), 0.0, 1.0),
+            saved.real("level"),
+            saved.floats("coefficients", (p,)),
+            saved.floats("inverse", (p, p)),
+            saved.real("spread", 0.0),
+        )
+
+
+def _parts(coefficients: FloatArray) -> Parts:
+    dim = len(coefficients) // 2
+    return Parts(coefficients[1 : dim + 1], coefficients[dim + 1 :])
+
+
+def features(away: FloatArray) -> FloatArray:
+    """The features (n, p) of points less the centre (n, d)."""
+    return np.concatenate([np.ones((len(away), 1)), away, away**2], axis=1)
+
+
+def weights_of(away: FloatArray, noise: FloatArray, window: float) -> FloatArray:
+    """Weights (n,) of values at points less the centre (n, d), of noise (n,) around 1."""
+    square = (away**2).mean(axis=1) / window**2
+    return np.asarray(1.0 / (noise + square**2))
+
+
+def fit_trend(
+    points: FloatArray,
+    values: FloatArray,
+    noise: FloatArray,
+    centre: FloatArray,
+    window: float,
+) -> Trend:
+    """The trend around a centre (d,) by values (n,) at points (n, d), of noise (n,) around 1."""
+    from scipy.linalg import cho_solve, cholesky, lapack
+
+    away = points - centre
+    weights = weights_of(away, noise, window)
+    total = float(weights.sum())
+    level = float(weights @ values) / total
+    left, rows = values - level, features(away)
+    prior = _prior(away, weights / total)
+    best = None
+    with one_thread():
+        scaled = rows * np.sqrt(weights)[:, None]
+        gram, products = scaled.T @ scaled, rows.T @ (weights * left)
+        square = max(float(weights @ left**2), 1e-300)
+        for share in SHARES:
+            ratio = share / (1.0 - share)
+            factor = cholesky(gram + np.diag(ratio * prior), lower=True, check_finite=False)
+            coefficients = cho_solve((factor, True), products, check_finite=False)
+            misfit = max(square - float(products @ coefficients), 1e-12 * square)
+            # The logarithm of the likelihood, the spread at its best, without what is the same.
+            likelihood = (
+                0.5 * len(prior) * math.log(ratio)
+                - 0.5 * total * math.log(misfit)
+                - float(np.log(np.diagonal(factor)).sum())
+            )
+            if best is None or likelihood > best[0]:
+                best = likelihood, factor, coefficients, math.sqrt(misfit / total)
+        assert best is not None
+        _, factor, coefficients, spread = best
+        inverse = np.ascontiguousarray(lapack.dtrtri(factor, lower=1)[0])
+    return Trend(centre, level, coefficients, inverse, spread)
+
+
+def _prior(away: FloatArray, weights: FloatArray) -> FloatArray:
+    """P as its diagonal (p,): all coordinates together explain about the whole variance."""
+    dim = away.shape[1]
+    size = max(float(weights @ (away**2).mean(axis=1)), 1e-12)
+    prior = np.full(2 * dim + 1, dim * size)
+    prior[0], prior[dim + 1 :] = LEVEL, CURVED * dim * size**2
+    return prior
