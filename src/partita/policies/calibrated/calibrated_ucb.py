@@ -614,8 +614,8 @@ class CalibratedUCB(Policy):
     def _best(self) -> Recommendation:
         """The recommendation of the model alone, without `outcomes`."""
         if not self._regions.home:
-            site = self._search.site_at(self._start[0])
-            return Recommendation(self._sites.x(site), 0.0, -math.inf, math.inf)
+            first = self._search.site_at(self._start[0])
+            return Recommendation(self._sites.x(first), 0.0, -math.inf, math.inf)
         site = None if self._followed is None else self._followed.answer()
         if site is not None:
             return self._answers.at(site, self._answering())
