@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 FIRST, BEST = 4096, 8
 #: The corners are among the first points up to this number of dimensions.
 CORNER_DIMS = 10
-#: Steps around the best points get shorter by this factor, from the first length to the last, and
-#: there are so many for each dimension.
+#: Steps around the best points get shorter by this factor, from the first length to the last. The
+#: last number is that of steps for each dimension.
 SHRINK, LONGEST, SHORTEST, STEPS = 0.6, 0.2, 1e-3, 16
 #: With more values than this the search takes too long.
 MOST_VALUES = 1_000_000
