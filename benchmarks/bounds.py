@@ -18,7 +18,7 @@ The last table has the certificates by dimension, all moments together: how many
 how many of those held. An infinite one says nothing, and is counted in neither. What the library
 says of such certificates (`partita.policies.held`) is this table of
 
-    python benchmarks/bounds.py --problems measured --runs 3
+    python benchmarks/bounds.py --problems measured --runs 1
 
 BBOB's noise is not centred: there the bounds are compared with E[y] instead of f, and where the
 noise is Cauchy's, which has no mean, with the median of y. A run is an instance.
