@@ -346,7 +346,7 @@ def _failure(error: BaseException) -> str:
 
 
 def _certificate_rows(result: Result, direction: str) -> list[tuple[str, str]]:
-    from partita.optimize.wording import certificate_says, such_held
+    from partita.optimize.wording import certificate_says, gap_says, such_held
 
     other, value = "lower" if direction == "minimize" else "higher", result.certificate
     if not math.isfinite(value):
@@ -354,8 +354,11 @@ def _certificate_rows(result: Result, direction: str) -> list[tuple[str, str]]:
         return [("certificate", text)]
     says = certificate_says(value, result.guarantee, f"no other value is {other}")
     held = such_held(value, result.guarantee, result.optimizer.space.dim)
+    gap = gap_says(value, result.guarantee, result.history.trials)
     rows = [("certificate", f"{value:.4g}: {says}")]
-    return [*rows, ("such held", held)] if held else rows
+    return rows + [
+        (name, text) for name, text in (("such held", held), ("unexplored", gap)) if text
+    ]
 
 
 def _short(value: object) -> str:

@@ -17,7 +17,7 @@ from partita._text import HIDDEN, bounded, duration, number, value_text
 from partita._types import FloatArray
 
 from .tables import Columns, columns_of
-from .wording import certificate_says, such_held
+from .wording import certificate_says, gap_says, such_held
 
 if TYPE_CHECKING:
     from .player import Player
@@ -55,6 +55,7 @@ def result_html(result: Result) -> str:
         *_params_rows(result.params),
         ("value", f"{bounded(result.fun, result.lower, result.upper)} ({result.guarantee})"),
         *_certificate_rows(result.certificate, result.guarantee, result.optimizer.space.dim),
+        *_gap_rows(result),
         ("evaluations", f"{result.nfev:,}{failed}, {duration(result.seconds)}"),
         ("seed", str(result.get("seed", "not known"))),
     ]
@@ -87,6 +88,12 @@ def _certificate_rows(certificate: float, guarantee: str, dim: int) -> list[tupl
     held = such_held(certificate, guarantee, dim)
     rows = [("certificate", f"{number(certificate)} ({says})")]
     return [*rows, ("such held", held)] if held else rows
+
+
+def _gap_rows(result: Result) -> list[tuple[str, str]]:
+    """Where a peak may hide, if the certificate is an estimate."""
+    gap = gap_says(result.certificate, result.guarantee, result.history.trials)
+    return [("unexplored", gap)] if gap else []
 
 
 def trials_html(trials: Trials) -> str:

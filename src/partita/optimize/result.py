@@ -13,7 +13,7 @@ from partita._types import FloatArray, IntArray
 
 from .spans import Spans, Stopwatch
 from .trials import Record, Trials
-from .wording import certificate_says, such_held
+from .wording import certificate_says, gap_says, such_held
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .importance import Importance
     from .player import Player
     from .trial import Suggestion
+    from .unexplored import Unexplored
 
     # SciPy has no types: as a subclass of what is unknown, every name would be a valid attribute.
     OptimizeResult = dict[str, Any]
@@ -240,6 +241,13 @@ class Result(OptimizeResult):
         """How much each parameter matters, the most important first: see `Trials.importance`."""
         return self.history.trials.importance()
 
+    def unexplored(self) -> Unexplored | None:
+        """Where a narrow peak may hide, the widest ball without an evaluation.
+
+        See `Trials.unexplored`.
+        """
+        return self.history.trials.unexplored()
+
     def __repr__(self) -> str:
         if "history" not in self:  # made by hand, or by a copy of SciPy's
             return str(super().__repr__())
@@ -248,6 +256,7 @@ class Result(OptimizeResult):
             failed += f", {self.npruned:,} pruned"
         says = certificate_says(self.certificate, self.guarantee)
         held = such_held(self.certificate, self.guarantee, self.optimizer.space.dim)
+        gap = gap_says(self.certificate, self.guarantee, self.history.trials)
         rows = [
             ("message", str(self.message)),
             ("success", f"{self.success} (status {self.status})"),
@@ -257,6 +266,7 @@ class Result(OptimizeResult):
             ("upper", number(self.upper)),
             ("certificate", f"{number(self.certificate)} ({says})"),
             *([("such held", held)] if held else []),
+            *([("unexplored", gap)] if gap else []),
             ("guarantee", str(self.guarantee)),
             *_constraint_rows(self.get("constraints", {})),
             ("nfev", f"{self.nfev:,}{failed}"),
@@ -274,7 +284,7 @@ class Result(OptimizeResult):
         return result_html(self) if "history" in self else None
 
     def __dir__(self) -> list[str]:
-        return sorted({*self.keys(), "importance", "plot"})
+        return sorted({*self.keys(), "importance", "plot", "unexplored"})
 
 
 def _constraint_rows(known: Mapping[str, Known]) -> list[tuple[str, str]]:
