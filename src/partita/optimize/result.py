@@ -246,6 +246,9 @@ class Result(OptimizeResult):
         failed = f", {self.nfail:,} failed" if self.nfail else ""
         if self.get("npruned"):
             failed += f", {self.npruned:,} pruned"
+        noisy = int(np.isfinite(self.history.stds).sum())
+        if noisy:  # a function that returns two numbers may mean something else by the second
+            failed += f", {noisy:,} with a std of their own"
         says = certificate_says(self.certificate, self.guarantee)
         held = such_held(self.certificate, self.guarantee, self.optimizer.space.dim)
         rows = [
