@@ -355,7 +355,7 @@ def _certificate_rows(result: Result, direction: str) -> list[tuple[str, str]]:
     says = certificate_says(value, result.guarantee, f"no other value is {other}")
     held = such_held(value, result.guarantee, result.optimizer.space.dim)
     rows = [("certificate", f"{value:.4g}: {says}")]
-    return [*rows, ("such held", held)] if held else rows
+    return [*rows, ("in tests", held)] if held else rows
 
 
 def _short(value: object) -> str:

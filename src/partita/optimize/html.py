@@ -86,7 +86,7 @@ def _certificate_rows(certificate: float, guarantee: str, dim: int) -> list[tupl
     says = certificate_says(certificate, guarantee)
     held = such_held(certificate, guarantee, dim)
     rows = [("certificate", f"{number(certificate)} ({says})")]
-    return [*rows, ("such held", held)] if held else rows
+    return [*rows, ("in tests", held)] if held else rows
 
 
 def trials_html(trials: Trials) -> str:

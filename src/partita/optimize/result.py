@@ -259,7 +259,7 @@ class Result(OptimizeResult):
             ("lower", number(self.lower)),
             ("upper", number(self.upper)),
             ("certificate", f"{number(self.certificate)} ({says})"),
-            *([("such held", held)] if held else []),
+            *([("in tests", held)] if held else []),
             ("guarantee", str(self.guarantee)),
             *_constraint_rows(self.get("constraints", {})),
             ("nfev", f"{self.nfev:,}{failed}"),
