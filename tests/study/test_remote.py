@@ -169,3 +169,19 @@ def test_what_is_known_can_be_drawn(server, tmp_path):
     assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(InvalidInput, match="time"):
         study.plot(kind="timeline")
+
+
+def test_many_values_with_constraints_from_a_table(server):
+    pandas = pytest.importorskip("pandas")
+    space = {"model": {"svm": {"C": (0.0, 1.0)}, "forest": {"trees": (1, 9, "int")}}}
+    study = pt.connect(f"{server.url}/table", space=space, constraints=["cost <= 1"])
+    rows = pandas.DataFrame({"model": ["svm", "forest"], "C": [0.5, None], "trees": [None, 3]})
+    rows["trees"] = rows["trees"].astype("Int64")
+    values = pandas.DataFrame({"loss": [1.0, 2.0], "cost": [0.5, 2.0]})
+    assert study.add(rows, values) == [0, 1]
+    assert study.add({"model": "svm", "C": 0.1}, {"loss": 1.5, "cost": 0.1}) == 2
+    assert [trial.params for trial in study.trials][:2] == [
+        {"model": "svm", "C": 0.5},
+        {"model": "forest", "trees": 3},
+    ]
+    assert study.trials[1].values == {"cost": 2.0}

@@ -357,7 +357,7 @@ def _certificate_rows(result: Result, direction: str) -> list[tuple[str, str]]:
     gap = gap_says(value, result.guarantee, result.history.trials)
     rows = [("certificate", f"{value:.4g}: {says}")]
     return rows + [
-        (name, text) for name, text in (("such held", held), ("unexplored", gap)) if text
+        (name, text) for name, text in (("in tests", held), ("unexplored", gap)) if text
     ]
 
 

@@ -80,7 +80,7 @@ def _as_text(shown: dict[str, Any]) -> str:
         says = certificate_says(shown["certificate"], shown["guarantee"])
         lines.append(f"  certificate {shown['certificate']:.4g}: {says}")
         if shown["certificates_held"]:
-            lines.append(f"  such held {shown['certificates_held']}")
+            lines.append(f"  in tests {shown['certificates_held']}")
     lines += space
     if shown["best"]:
         lines += ["", "candidates, the one recommended first (mean, bounds, evaluations)"]

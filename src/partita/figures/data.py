@@ -56,6 +56,7 @@ class Progress:
     band: Band  # of the best point, (c,)
     certificate: FloatArray  # (c,)
     says: str = ""  # what the certificate says
+    broken: BoolArray | None = None  # whether values break a constraint, (n,); None without any
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +88,7 @@ class Map:
     dots: FloatArray  # places of evaluations, (n, 2)
     failed: FloatArray  # places of those that failed, (m, 2)
     cells: FloatArray  # lower and upper corners, (cells, 2, 2)
+    broken: BoolArray | None = None  # whether evaluations break a constraint, (n,)
 
 
 @dataclass(frozen=True, eq=False)

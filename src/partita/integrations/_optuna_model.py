@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from partita.optimize.optimizer import Optimizer
 from partita.optimize.trial import Suggestion, Trial
 from partita.space import Space
 
+from ._optuna_limits import by_name, limits_of, texts_of
 from ._optuna_space import PROPOSAL, Rules, SearchSpace, Translation
 
 _LOGGER = logging.getLogger(__name__)
@@ -53,9 +54,12 @@ class Settings:
         simple = {"n_evals": self.n_evals, "delta": self.assumptions.delta}
         Optimizer({"x": (0.0, 1.0)}, policy="uniform", **simple)  # type: ignore[arg-type]
 
-    def optimizer(self, space: Space, direction: Any = "minimize", seed: int = 0) -> Optimizer:
-        """An optimizer for a space."""
+    def optimizer(
+        self, space: Space, direction: Any = "minimize", seed: int = 0, limits: Sequence[str] = ()
+    ) -> Optimizer:
+        """An optimizer for a space, with constraints that have these keys."""
         more = {"n_evals": self.n_evals, "policy": self.policy, **self.assumptions.keywords()}
+        more["constraints"] = texts_of(limits) or None
         return Optimizer(space, direction=direction, seed=seed, **more)
 
 
@@ -88,6 +92,8 @@ class Model:
         Whether the model learns what the last report of a pruned trial says about its value.
     std_attr
         The user attribute with the standard deviation of a trial's noise, or None.
+    limits
+        Keys of the constraints that trials have.
     """
 
     def __init__(
@@ -100,9 +106,10 @@ class Model:
         settings: Settings,
         pruned: bool,
         std_attr: str | None = None,
+        limits: Sequence[str] = (),
     ) -> None:
-        self.translation = Translation(search_space, rules)
-        self.optimizer = settings.optimizer(self.translation.space, direction, seed)
+        self.translation, self.limits = Translation(search_space, rules), tuple(limits)
+        self.optimizer = settings.optimizer(self.translation.space, direction, seed, self.limits)
         self._pruned = pruned
         self._pending: dict[int, _Pending] = {}
         self._failures = Failures(self.optimizer, seed)
@@ -143,7 +150,14 @@ class Model:
             pending = None
         if point is None:
             return
-        value = self._told_as(trial.value) if trial.state == TrialState.COMPLETE else None
+        limits = limits_of(trial) if self.limits else {}
+        complete = trial.state == TrialState.COMPLETE
+        if complete and not all(key in limits for key in self.limits):  # not known whether feasible
+            if pending is not None:
+                self.optimizer.cancel(pending.trial)
+            return
+        within = all(abs(limit) <= LARGEST for limit in limits.values())
+        value = self._told_as(trial.value) if complete and within else None
         std = self._std_of(trial) if value is not None and value == trial.value else None
         reports = readings_of(trial)
         ends_early = value is None and self._pruned and trial.state == TrialState.PRUNED
@@ -153,10 +167,12 @@ class Model:
             elif value is None:
                 self._fail(point, pending, trial.state == TrialState.PRUNED)
                 return
-            elif pending is None and not reports:
-                self.optimizer.add(point, value, std)
             else:
-                self.optimizer.tell(self._reporting(point, pending, reports), value, std)
+                told = by_name(value, self.limits, limits) if self.limits else value
+                if pending is None and not reports:
+                    self.optimizer.add(point, told, std)
+                else:
+                    self.optimizer.tell(self._reporting(point, pending, reports), told, std)
             self._failures.succeeded(point)
 
     def _reporting(

@@ -249,7 +249,9 @@ class Contexts:
             else:
                 assert self.space.conditions is not None
                 when = self.space.conditions.when(places[0])
-                raise InvalidInput(f"{name} is there only {when}. Fix that as well")
+                raise InvalidInput(
+                    f"{name} is there only {when}. Fix that as well, or leave {name} out"
+                )
         return fixed
 
     def _waits(self, entry: tuple[Any, Any, list[int]], values: Mapping[Any, Any]) -> bool:

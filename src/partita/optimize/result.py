@@ -254,6 +254,9 @@ class Result(OptimizeResult):
         failed = f", {self.nfail:,} failed" if self.nfail else ""
         if self.get("npruned"):
             failed += f", {self.npruned:,} pruned"
+        noisy = int(np.isfinite(self.history.stds).sum())
+        if noisy:  # a function that returns two numbers may mean something else by the second
+            failed += f", {noisy:,} with a std of their own"
         says = certificate_says(self.certificate, self.guarantee)
         held = such_held(self.certificate, self.guarantee, self.optimizer.space.dim)
         gap = gap_says(self.certificate, self.guarantee, self.history.trials)
@@ -265,7 +268,7 @@ class Result(OptimizeResult):
             ("lower", number(self.lower)),
             ("upper", number(self.upper)),
             ("certificate", f"{number(self.certificate)} ({says})"),
-            *([("such held", held)] if held else []),
+            *([("in tests", held)] if held else []),
             *([("unexplored", gap)] if gap else []),
             ("guarantee", str(self.guarantee)),
             *_constraint_rows(self.get("constraints", {})),

@@ -43,7 +43,7 @@ def held_text(dim: int) -> str:
         return f"not measured in more than {max(MEASURED)} dimensions"
     nearest = min(larger)
     row = MEASURED[nearest]
-    text = f"in {row.held} of {row.of} tests (d = {nearest})"
+    text = f"held in {row.held} of {row.of} (d = {nearest})"
     if not row.of_spiky:
         return text
-    return f"{text}, {row.held_spiky} of {row.of_spiky} with a narrow peak"
+    return f"{text}, in {row.held_spiky} of {row.of_spiky} with a narrow peak"

@@ -92,7 +92,7 @@ export class StudyPage {
     this.top.replaceChildren(
       figure(data.direction === "minimize" ? "Answer, minimum" : "Answer, maximum", answer ? number(answer.mean) : "–", answer ? `${number(answer.lower)} to ${number(answer.upper)}, ${data.guarantee}` : data.context.length ? "each context has its own" : "no values yet"),
       figure("At", "", answer ? params(answer.params) : "–"),
-      figure("Certificate", number(data.certificate), data.certificate == null ? "not known yet" : [data.certificate_says, data.held ? `such held ${data.held}` : ""].filter(Boolean).join("; ")),
+      figure("Certificate", number(data.certificate), data.certificate == null ? "not known yet" : [data.certificate_says, data.held ? `in tests: ${data.held}` : ""].filter(Boolean).join("; ")),
       figure("Values", count(counts.told), [data.n_evals ? `of ${count(data.n_evals)}` : "", ...others].filter(Boolean).join(", ")),
       figure("Best value observed", best ? number(best.value) : "–", best ? `trial ${best.number}` : ""),
       figure("Noise, learned", number(noise.learned, 3), spread),
