@@ -19,7 +19,7 @@ import numpy as np
 from common import grouped, parser, print_table
 
 import partita as pt
-from partita.gp import fitting
+from partita.gp import likelihood
 from partita.policies.calibrated import search
 
 NOISE = 0.1
@@ -74,9 +74,9 @@ def build(name: str, dim: int, seed: int):
 
 def run(name: str, way: str, seed: int, dim: int, evaluations: int) -> Outcome:
     prior, climbs, fits = WAYS[way]
-    fitting.WIDENS_FROM = 10 if prior else OFF
+    likelihood.WIDENS_FROM = 10 if prior else OFF
     search.MANY = 10 if climbs else OFF
-    fitting.MANY = 10 if fits else OFF
+    likelihood.MANY = 10 if fits else OFF
     f, random = build(name, dim, seed), np.random.default_rng([seed, 9])
     values = f(np.random.default_rng([seed, 3]).random((2000, dim)))
     scale, width = -values.mean(), NOISE * np.ptp(values)

@@ -8,9 +8,10 @@ import pytest
 from scipy.stats import multivariate_normal
 from support.draws import case, replicates, sample, start
 
-from partita.gp import fitting
+from partita.gp import fitting, likelihood
 from partita.gp.data import Data, uniform_noise
-from partita.gp.fitting import EXACT_NOISE, fit, profile
+from partita.gp.fitting import EXACT_NOISE, fit
+from partita.gp.likelihood import profile
 from partita.gp.settings import Fixed, first_settings
 from partita.gp.shapes import frame_of
 from partita.model.kernels import Matern
@@ -21,8 +22,8 @@ GIVEN = [Fixed(), Fixed(amplitude=1.5), Fixed(noise_std=0.4)]
 def prior(vector):
     out = 0.0
     for part, (middle, spread) in (
-        (vector[:-1], fitting.SCALE_PRIOR),
-        (vector[-1:], fitting.NOISE_PRIOR),
+        (vector[:-1], likelihood.SCALE_PRIOR),
+        (vector[-1:], likelihood.NOISE_PRIOR),
     ):
         out += 0.5 * float((((part - middle) / spread) ** 2).sum())
     return out
@@ -33,7 +34,7 @@ def exact(points, where, values, vector, form, mean, square):
     points = points[where]
     kernel = Matern(form + 0.5, np.exp(vector[:-1]))(points)
     same = where[:, None] == where[None, :]
-    covariance = kernel + fitting.JITTER * same + math.exp(vector[-1]) * np.eye(len(points))
+    covariance = kernel + likelihood.JITTER * same + math.exp(vector[-1]) * np.eye(len(points))
     density = multivariate_normal(np.full(len(points), mean), square * covariance)
     return -density.logpdf(values) + prior(vector)
 
@@ -44,7 +45,7 @@ def exact(points, where, values, vector, form, mean, square):
 @pytest.mark.parametrize("fixed", GIVEN)
 def test_loss_is_the_density_of_single_observations(dim, form, replicated, fixed):
     points, where, values, data = case(dim, replicated)
-    posterior = fitting._Posterior(data, fixed)
+    posterior = likelihood.SettingsPosterior(data, fixed)
     rng = np.random.default_rng(1)
     differences = []
     for _ in range(4):
@@ -69,7 +70,7 @@ def test_loss_is_the_density_of_single_observations(dim, form, replicated, fixed
 @pytest.mark.parametrize("fixed", GIVEN)
 def test_gradient_is_the_difference_of_losses(dim, form, fixed):
     *_, data = case(dim, True)
-    posterior = fitting._Posterior(data, fixed)
+    posterior = likelihood.SettingsPosterior(data, fixed)
     vector = np.append(np.linspace(-1.5, -0.5, dim), -1.7)
     gradient = posterior.loss(vector, form)[1]
     for i in range(dim + 1):
@@ -116,7 +117,9 @@ KINDS = [
 @pytest.mark.parametrize("fixed", [*GIVEN, Fixed(noise_std=0.01), Fixed(np.array([0.2, 0.5]), 2)])
 def test_gradient_of_every_kind_of_data_is_the_difference_of_losses(frame, ratios, known, fixed):
     *_, data = uneven(2, ratios, known)
-    posterior = fitting._Posterior(data, fixed, frame=frame_of(data.means) if frame else None)
+    posterior = likelihood.SettingsPosterior(
+        data, fixed, frame=frame_of(data.means) if frame else None
+    )
     place = np.array([0.7, -0.6] * frame)
     vector = np.concatenate([[-1.1, -0.6, -1.7], place, [0.9] * posterior._searched])
     vector = np.where(posterior._free, vector, posterior._given)
@@ -136,7 +139,7 @@ def density(points, noise, values, vector, form, mean, square):
     """−log density of values at points, with noise of given variances, by SciPy, and the priors."""
     kernel = Matern(form + 0.5, np.exp(vector[:-1]))(points)
     same = (points[:, None, :] == points[None, :, :]).all(axis=2)
-    covariance = square * (kernel + fitting.JITTER * same) + np.diag(noise)
+    covariance = square * (kernel + likelihood.JITTER * same) + np.diag(noise)
     normal = multivariate_normal(np.full(len(points), mean), covariance)
     return -normal.logpdf(values) + prior(vector)
 
@@ -162,7 +165,7 @@ def losses_and_densities(posterior, data, where, values, place=()):
         naive = density(points, noise, shape.forward(y), vector, form, settings.mean, square)
         if not shape.identity:
             naive -= np.log(shape.slope(y)).sum()
-            away = (np.array(place) - fitting.SHAPE_PRIOR[0]) / fitting.SHAPE_PRIOR[1]
+            away = (np.array(place) - likelihood.SHAPE_PRIOR[0]) / likelihood.SHAPE_PRIOR[1]
             naive += 0.5 * away @ away
         pairs.append((posterior.loss(whole, form)[0], naive))
     return np.array(pairs).T
@@ -177,7 +180,9 @@ def test_loss_of_uneven_noise_is_the_density_of_single_observations(dim, fixed, 
         values, where = values[where != 5], where[where != 5]
         where = where - (where > 5)
     np.testing.assert_array_equal(data.points[where[0]], points[0])
-    losses, naive = losses_and_densities(fitting._Posterior(data, fixed), data, where, values)
+    losses, naive = losses_and_densities(
+        likelihood.SettingsPosterior(data, fixed), data, where, values
+    )
     np.testing.assert_allclose(losses - losses[0], naive - naive[0], atol=1e-5)
     assert np.ptp(naive) > 1.0
 
@@ -188,7 +193,7 @@ def test_loss_of_ratios_counts_their_determinant():
     gaps = []
     for ratios in (np.ones(9), RATIOS, RATIOS[::-1] ** 0.5):
         other = data._replace(ratios=ratios)
-        posterior = fitting._Posterior(other, Fixed(amplitude=1.5))
+        posterior = likelihood.SettingsPosterior(other, Fixed(amplitude=1.5))
         losses, naive = losses_and_densities(posterior, other, where, values)
         gaps += list(losses - naive)
     np.testing.assert_allclose(gaps, gaps[0], atol=1e-6)
@@ -201,11 +206,11 @@ def test_loss_of_a_shape_is_the_density_with_its_jacobian(fixed, ratios):
     _, where, values, data = uneven(2, ratios, False, single=True)
     frame, gaps = frame_of(data.means), []
     for place in ((0.0, 0.0), (2.0, -1.5), (-3.0, 1.0)):
-        posterior = fitting._Posterior(data, fixed, frame=frame)
+        posterior = likelihood.SettingsPosterior(data, fixed, frame=frame)
         losses, naive = losses_and_densities(posterior, data, where, values, place)
         gaps += list(losses - naive)
     np.testing.assert_allclose(gaps, gaps[0], atol=1e-6)
-    plain = fitting._Posterior(data, fixed)  # and so can the identity be compared with it
+    plain = likelihood.SettingsPosterior(data, fixed)  # and so can the identity be compared with it
     losses, naive = losses_and_densities(plain, data, where, values)
     np.testing.assert_allclose(losses - naive, gaps[0], atol=1e-6)
 
@@ -251,13 +256,13 @@ def test_loss_is_scikit_learns(form):
     from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 
     points, _, _, data = case(3, False)
-    posterior = fitting._Posterior(data, Fixed())
+    posterior = likelihood.SettingsPosterior(data, Fixed())
     found = []
     for vector in (np.array([-1.0, -0.3, -0.8, -2.0]), np.array([-0.2, -1.3, 0.1, -0.5])):
         settings = posterior.settings(vector, form)
         kernel = settings.amplitude**2 * (
             kernels.Matern(settings.scales, nu=form + 0.5)
-            + kernels.WhiteKernel(settings.noise + fitting.JITTER)
+            + kernels.WhiteKernel(settings.noise + likelihood.JITTER)
         )
         model = GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None)
         model.fit(points, data.means - settings.mean)
@@ -269,7 +274,7 @@ def test_loss_is_scikit_learns(form):
 def test_profile_is_weighted_least_squares():
     *_, data = case(2, True)
     scales = np.array([0.3, 0.5])
-    kernel = Matern(2.5, scales)(data.points) + np.diag(0.2 / data.counts + fitting.JITTER)
+    kernel = Matern(2.5, scales)(data.points) + np.diag(0.2 / data.counts + likelihood.JITTER)
     inverse, ones = np.linalg.inv(kernel), np.ones(len(kernel))
     mean = ones @ inverse @ data.means / (ones @ inverse @ ones)
     misfit = (data.means - mean) @ inverse @ (data.means - mean)

@@ -9,8 +9,9 @@ import pytest
 
 from partita._state import BadState, Saved
 from partita.gp.data import farthest, uniform_noise
-from partita.gp.fitting import fit, step_cost
+from partita.gp.fitting import fit
 from partita.gp.journal import Journal, Paused
+from partita.gp.likelihood import step_cost
 from partita.gp.settings import Fixed, first_settings
 from partita.policies.calibrated.learning import Fitting
 

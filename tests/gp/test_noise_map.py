@@ -7,7 +7,8 @@ import pytest
 from support.draws import replicates, sample, start
 
 from partita.gp.data import Data
-from partita.gp.fitting import JITTER, fit, loss_of
+from partita.gp.fitting import fit
+from partita.gp.likelihood import JITTER, loss_of
 from partita.gp.noise_map import LEAST, MOST, PRIOR, WIDTHS, NoiseMap, _map_of, learn_map
 from partita.gp.settings import Fixed, Settings
 from partita.model.kernels import Matern

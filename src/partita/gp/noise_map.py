@@ -1,6 +1,6 @@
 """Where the noise is loud: its variance at each place, over the overall one.
 
-A local estimate of the kind of restricted maximum likelihood. Notation as in `fitting`: with
+A local estimate of the kind of restricted maximum likelihood. Notation as in `likelihood`: with
 α = A⁻¹ × the residuals over the amplitude and v_j = τ r_j/n_j, E[α_j² v_j] = v_j [A⁻¹]_jj =: h_j if
 the ratios r are right: what the residual of point j says of its noise counts h_j ≤ 1 of an
 observation, and its n_j − 1 replicates one each. The ratio at x is what was observed over what was
@@ -21,8 +21,8 @@ from partita._types import FloatArray
 
 from . import _loops
 from .data import Data
-from .fitting import JITTER, loss_of, step_cost
 from .journal import Journal
+from .likelihood import JITTER, loss_of, step_cost
 from .settings import Fixed, Settings
 
 #: Observations that the overall noise counts for at each place.

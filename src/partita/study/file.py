@@ -54,6 +54,7 @@ class File:
         #: Whether the file is on a read-only medium.
         self._still = False
         #: The identities of the file and its log, to notice if they are replaced.
+        self._log_file = str(place.log_of(self.file))
         self._place: tuple[int, int] | None = None
         self._log: tuple[int, int] | None = None
         _FILES.add(self)
@@ -131,7 +132,7 @@ class File:
 
         SQLite deletes the log when it believes that the last process has closed the file.
         """
-        log = identity_of(place.log_of(self.file))
+        log = identity_of(self._log_file)
         self._log = self._log or log
         if log != self._log:
             raise overwritten(place.log_of(self.path), "this is another log than before")
@@ -306,10 +307,10 @@ def _absolute(path: Path) -> Path:
         ) from error
 
 
-def identity_of(path: Path) -> tuple[int, int]:
+def identity_of(path: str | Path) -> tuple[int, int]:
     """The identity of the file at a path."""
     try:
-        status = path.stat()
+        status = os.stat(path)  # noqa: PTH116  # at every change: a `Path` takes longer
     except OSError:
         return (-1, -1)
     return status.st_dev, status.st_ino

@@ -78,6 +78,8 @@ class Replica:
         self._due = -math.inf
         #: Whether the state is exactly the one after some event of the log.
         self._clean = True
+        #: Whether other processes have been found to change the study, too.
+        self._shared = False
         #: Seconds that the events since the last snapshot took; that snapshot's event and size.
         self._spent, self._snapshot_seq, self._snapshot_size = 0.0, 0, 0
 
@@ -120,7 +122,10 @@ class Replica:
 
     def changed(self, work: Callable[[Change], T]) -> T:
         """Run `work` in one transaction and return its result; take a snapshot if it is due."""
-        state = self.current()  # before the file is locked, to hold the lock only briefly
+        state = self._state
+        if state is None or self._shared or not self._is_sound():
+            # Before the file is locked, to hold the lock only briefly.
+            state = self.current()
         self._expire(state)
         result = self.store.transact(lambda db: self._worked(db, state, work))
         self._clean = True
@@ -129,7 +134,9 @@ class Replica:
         return result
 
     def _worked(self, db: sqlite3.Connection, state: State, work: Callable[[Change], T]) -> T:
+        first = state.seq
         self._catch_up(state)
+        self._shared = self._shared or state.seq > first
         start = time.perf_counter()
         told = state.optimizer.n_told
         result = work(

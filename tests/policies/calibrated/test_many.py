@@ -7,7 +7,8 @@ import pytest
 
 import partita as pt
 from partita.gp.data import Data
-from partita.gp.fitting import SCALE_PRIOR, fit, scale_prior
+from partita.gp.fitting import fit
+from partita.gp.likelihood import SCALE_PRIOR, scale_prior
 from partita.gp.settings import Fixed, first_settings
 from partita.policies.calibrated.climbs import climbs
 from partita.policies.calibrated.model import condition

@@ -176,7 +176,9 @@ class Answers:
         if "draft" in saved:
             part = saved.part("draft")
             number = part.integer("number", 0, len(self._regions))
-            self._draft = Draft(part.integer("told", 1), number, part.real("upper", -math.inf, math.inf))
+            self._draft = Draft(
+                part.integer("told", 1), number, part.real("upper", -math.inf, math.inf)
+            )
 
     # -- certificates ------------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,11 @@ from partita._state import Saved, State, wholes
 from partita._types import FloatArray, IntArray, Interval, Prediction, Recommendation
 from partita.errors import InvalidInput, NumericalError
 from partita.gp.settings import Settings
-from partita.model.domains import TOLERANCE, Arms, Box, Grid
+from partita.model.domains import Arms, Box, Grid
 from partita.model.kernels import Matern
 from partita.model.mixed import Mixed
 from partita.model.noise import Noise
 from partita.model.outcomes import Outcomes
-from partita.model.sobol import sobol
-from partita.partition.cover import Geometry
 from partita.partition.sites import ArmSites, BoxSites
 from partita.policies.base import Policy
 from partita.policies.fixed import Fixing
@@ -36,12 +33,14 @@ from .follow import MANY as FOLLOWED_FROM
 from .follow import Follower
 from .given import as_fixed
 from .limits import Limit, Limits
-from .model import FIT_WORK, Model
+from .model import Model, fit_work
+from .places import new_sites, quasi_random, unit_points, unit_slice
 from .regions import Regions
 from .report import Report
 from .search import RENEW_EARLY, Search
 from .slices import SliceProposals, Slices
 from .values import Sums
+from .views import RegionView, described, views_of
 
 #: Keeps the draws independent of a test function or noise drawn under the same seed.
 STREAM = 5
@@ -79,16 +78,6 @@ LIKELIEST = 3
 #: The parts of the policy's saved state, and its counters.
 _PARTS = ("sites", "sums", "regions", "model", "search", "answers")
 _COUNTS = ("asked", "probes", "cancelled", "fitted", "seen", "next_fit")
-
-
-@dataclass(frozen=True, slots=True)
-class RegionView:
-    """A region: its corners in the unit cube, its number of values, and its highest index."""
-
-    lower: FloatArray
-    upper: FloatArray
-    count: int
-    index: float
 
 
 class CalibratedUCB(Policy):
@@ -197,7 +186,7 @@ class CalibratedUCB(Policy):
         self.outcomes, self.noise = Outcomes.of(outcomes), noise
         if self.outcomes is not None:
             self.outcomes.check_assumptions(noise)
-        self._sites = self._new_sites()
+        self._sites = new_sites(domain, self.seed)
         self._sums = sums = Sums(self._sites)
         self._model = Model(domain.dim, sums, fixed, self.delta, self.outliers == "clip")
         self._assemble(Proposals(domain), np.random.default_rng([self.seed, STREAM]))
@@ -208,13 +197,6 @@ class CalibratedUCB(Policy):
         self._asked = self._probes = self._cancelled = self._fitted = self._seen = 0
         self._given_up = deque(maxlen=MOST_GIVEN_UP)
         self._next_fit = len(self._start)
-
-    def _new_sites(self) -> ArmSites | BoxSites:
-        """The sites before anything is told."""
-        domain, geometry = self.domain, Geometry(self.domain.dim, 1)
-        if isinstance(domain, Box | Mixed):
-            return BoxSites(domain, geometry)
-        return ArmSites(domain, geometry, self.seed)
 
     def _assemble(self, proposals: Proposals, random: np.random.Generator) -> None:
         """Make regions, search and answers again, for the sites, sums and model that there are."""
@@ -247,8 +229,7 @@ class CalibratedUCB(Policy):
         number = max(4, min(2 * dim + 2, 16))
         if self._follower is not None:
             number = max(number, dim // 2)
-        scramble = np.random.default_rng([self.seed, STREAM, 1])
-        points = sobol(dim, 2 ** math.ceil(math.log2(number)), scramble=scramble)[:number]
+        points = quasi_random(dim, number, [self.seed, STREAM, 1])
         if self._follower is not None:
             points = self._follower.first(points)
         random = np.random.default_rng([self.seed, STREAM, 2])
@@ -362,26 +343,7 @@ class CalibratedUCB(Policy):
 
     def _unit_slice(self, fixed: Mapping[int, float]) -> Fixing:
         """The slice of the unit cube where coordinates of the domain have values."""
-        given = Fixing.of(fixed, self.domain.dim)
-        lower, upper = self.domain.lower, self.domain.upper
-        low, high = lower[given.numbers], upper[given.numbers]
-        values = (given.values - low) / np.where(high > low, high - low, 1.0)
-        arms = self._slices.arms
-        if arms is not None:
-            columns = arms[:, given.numbers]
-            away = np.abs(columns - values).max(axis=1, initial=0.0)
-            nearest = int(np.argmin(away))
-            if away[nearest] > TOLERANCE:
-                raise InvalidInput(
-                    f"fixed={dict(fixed)!r}: no point of the domain has these values. Fix values "
-                    "that points have"
-                )
-            return Fixing(given.numbers, columns[nearest].copy())
-        if not ((values >= 0.0) & (values <= 1.0)).all():
-            raise InvalidInput(
-                f"fixed={dict(fixed)!r}: outside the domain, which goes from {lower} to {upper}"
-            )
-        return Fixing(given.numbers, values)
+        return unit_slice(self.domain, self._slices.arms, fixed)
 
     def _awaited(self) -> dict[int, int]:
         """The number of times each site is pending, or was recently cancelled."""
@@ -523,7 +485,8 @@ class CalibratedUCB(Policy):
         """
         seen = self._seen
         if self._model.learning and not (at_once and seen >= self._next_fit):
-            return self._model.advance(self._regions.played, FIT_WORK) and self._put_in_force()
+            learned = self._model.advance(self._regions, fit_work(seen))
+            return learned and self._put_in_force()
         if seen < self._next_fit:
             return False
         factor = REFIT_FACTOR if self._followed is None else FOLLOWED_REFIT
@@ -570,7 +533,7 @@ class CalibratedUCB(Policy):
             return
         log, old, moved = self._drift.log, self._sites, {}
         log.keep(number)
-        self._sites = old if isinstance(old, ArmSites) else self._new_sites()
+        self._sites = old if isinstance(old, ArmSites) else new_sites(self.domain, self.seed)
         pending = [entry[0] for entry in self._pending_points.values()]
         for site in [*log.sites, *pending]:
             if site not in moved:
@@ -726,9 +689,7 @@ class CalibratedUCB(Policy):
 
     def _unit(self, points: FloatArray) -> FloatArray:
         """Points (n, d) of the domain in the unit cube."""
-        if isinstance(self.domain, Box | Mixed):
-            return self.domain.to_unit(points)
-        return np.asarray(self._sites.scaled[self._sites.locate(points)])
+        return unit_points(self.domain, self._sites, points)
 
     def _answering(self) -> Settings:
         """The settings used for answers: the most likely ones, given the values so far."""
@@ -739,12 +700,7 @@ class CalibratedUCB(Policy):
     @property
     def cover(self) -> list[RegionView]:
         """The regions, which tile the unit cube."""
-        count, views = self._sums.count + self._sums.known, []
-        for outlook in self._search.outlooks:
-            region, index = outlook.region, outlook.index
-            values = int(count[region.own].sum())
-            views.append(RegionView(region.lower.copy(), region.upper.copy(), values, index))
-        return views
+        return views_of(self._search.outlooks, self._sums)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -753,19 +709,6 @@ class CalibratedUCB(Policy):
         If values are transformed, `shape` describes how; then amplitude and mean are those of
         transformed values, and the noise is that of a value as high as the recommended one.
         """
-        best = self._answering()
-        settings: dict[str, Any] = {
-            "nu": best.form + 0.5,
-            "lengthscales": best.scales.copy(),
-            "noise_std": best.noise_std,
-            "amplitude": best.amplitude,
-            "mean": best.mean,
-            "shape": "identity",
-        }
-        answer = self._best()
+        best, answer = self._answering(), self._best()
         ratio = self._model.noise_at(self._unit(answer.x[None, :]))
-        settings["noise_std"] *= math.sqrt(float(ratio[0]))
-        if not best.shape.identity:
-            settings["noise_std"] /= best.shape.slope(answer.mean)
-            settings |= {"shape": "asinh", "centre": best.shape.centre, "size": best.shape.size}
-        return settings
+        return described(best, answer.mean, float(ratio[0]))

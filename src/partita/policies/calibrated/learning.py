@@ -11,8 +11,9 @@ from partita._state import Saved, State
 from partita._types import FloatArray
 from partita.errors import NumericalError
 from partita.gp.data import Data, farthest, uniform_noise
-from partita.gp.fitting import Fit, fit, step_cost
+from partita.gp.fitting import Fit, fit
 from partita.gp.journal import Journal, Paused
+from partita.gp.likelihood import step_cost
 from partita.gp.noise_map import NoiseMap, learn_map
 from partita.gp.settings import Fixed, Settings
 from partita.gp.shapes import IDENTITY
@@ -106,8 +107,8 @@ class Fitting:
         within = saved.floats("within", (n,), 0.0)
         data = uniform_noise(points, counts, saved.floats("means", (n,)), within)
         known = saved.floats("known", (n,), 0.0, nan=True)
-        flags = (saved.flag(name) for name in ("restart", "exact", "shaped"))
-        made = Fitting(data._replace(known=known), *flags)
+        restart, exact, shaped = (saved.flag(name) for name in ("restart", "exact", "shaped"))
+        made = Fitting(data._replace(known=known), restart, exact, shaped)
         made.journal.steps = saved.integer("steps", 0, MOST_STEPS)
         return made
 

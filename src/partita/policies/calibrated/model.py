@@ -7,6 +7,7 @@ Means and variances are in units of the amplitude, from the mean.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import NamedTuple
@@ -19,19 +20,22 @@ from partita._types import FloatArray, IntArray
 from partita.errors import NumericalError
 from partita.gp import _loops
 from partita.gp.data import Data, farthest
-from partita.gp.fitting import JITTER, Fit, fit, profile
+from partita.gp.fitting import Fit, fit
 from partita.gp.journal import Paused
+from partita.gp.likelihood import JITTER, profile
 from partita.gp.noise_map import NoiseMap
 from partita.gp.settings import FARTHEST, Fixed, Settings, first_settings
 from partita.gp.shapes import IDENTITY
 
 from .learning import Fitting
+from .regions import Regions
 from .values import Sums
 
 #: Points that a fit looks at, at most.
 FIT_POINTS = 200
-#: The work that a tell does for a fit, in about microseconds (`gp.fitting.step_cost`).
-FIT_WORK = 3000.0
+#: The work that a tell does for a fit, in about microseconds (`gp.likelihood.step_cost`): the most,
+#: as long as there are few values and new settings matter most, and the least.
+MOST_WORK, LEAST_WORK, FEW = 12_000.0, 3000.0, 250
 #: The points that those of a fit are chosen from, at most.
 MOST_LOOKED = 4000
 #: Points nearer than this to others, in lengthscales, say little about the amplitude without noise.
@@ -84,7 +88,7 @@ class Model:
         The search begins at the last settings, and afresh as well to `restart`.
         """
         self.begin(played, restart)
-        return self.advance(played, math.inf)
+        return self._advance(lambda: played, math.inf)
 
     # -- a fit, some steps at a time ---------------------------------------------------------------
 
@@ -105,17 +109,20 @@ class Model:
         """End a fit that is under way without its settings."""
         self._fitting = None
 
-    def advance(self, played: IntArray, work: float) -> bool:
+    def advance(self, regions: Regions, work: float) -> bool:
         """Spend work on the fit that is under way; whether there are new settings now.
 
         Until then the last ones hold. If values turn out to have noise after all, the fit begins
         again.
         """
+        return self._advance(lambda: regions.played, work)
+
+    def _advance(self, played: Callable[[], IntArray], work: float) -> bool:
         fitting = self._fitting
         if fitting is None:
             return False
         if fitting.exact and not self.sums.exact:
-            self.begin(played, fitting.restart)
+            self.begin(played(), fitting.restart)
             return False
         data, last = fitting.data, self.fit
         if float(np.ptp(data.means)) == 0.0 and float(data.within.sum()) == 0.0:
@@ -134,7 +141,7 @@ class Model:
         self._fitting = None
         self.believed = best = self.fit.best
         if fitting.exact and self._fixed.amplitude is None:
-            data = best.shape.data(self._far_apart(played))
+            data = best.shape.data(self._far_apart(played()))
             apart = profile(data, best.scales, best.noise, best.form, best.amplitude**2)
             self.believed = replace(best, amplitude=max(math.sqrt(apart.square), best.amplitude))
         return True
@@ -253,6 +260,11 @@ def _some(played: IntArray) -> IntArray:
     if len(played) <= MOST_LOOKED:
         return played
     return played[np.linspace(0, len(played) - 1, MOST_LOOKED).astype(np.int64)]
+
+
+def fit_work(seen: int) -> float:
+    """The work that a tell does for a fit when there are `seen` values."""
+    return max(MOST_WORK * min(1.0, FEW / max(seen, 1)), LEAST_WORK)
 
 
 # -- the posterior by the data of a region ---------------------------------------------------------

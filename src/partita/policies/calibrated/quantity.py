@@ -17,7 +17,7 @@ from partita._types import BoolArray, FloatArray, IntArray, Interval
 from partita.gp.settings import Fixed, Settings
 from partita.partition.sites import ArmSites, BoxSites
 
-from .model import FIT_WORK, Conditioned, Model
+from .model import Conditioned, Model, fit_work
 from .regions import Region, Regions
 from .values import Sums
 
@@ -103,7 +103,7 @@ class Quantity:
     def _refit_if_due(self) -> None:
         """Fit the settings if there are enough new values; of a larger fit, do some steps."""
         if self._model.learning:
-            self._model.advance(self._regions.played, FIT_WORK)
+            self._model.advance(self._regions, fit_work(self._seen))
         elif self._seen >= self._next_fit:
             self._next_fit = max(self._seen + STEP, int(self._seen * FACTOR))
             if self._seen < RESTART:
