@@ -36,7 +36,7 @@ from .follow import MANY as FOLLOWED_FROM
 from .follow import Follower
 from .given import as_fixed
 from .limits import Limit, Limits
-from .model import Model
+from .model import FIT_POINTS, Model
 from .regions import Regions
 from .report import Report
 from .search import RENEW_EARLY, Search
@@ -233,13 +233,17 @@ class CalibratedUCB(Policy):
             return None
         if domain.dim <= FOLLOWED_FROM:
             return None
-        self._model.fit_points = FOLLOWED_POINTS
         return Follower(sites, self._sums, self._model, self._search.proposals)
 
     @property
     def _followed(self) -> Follower | None:
         """What chooses, if a trend leads: not where something must hold besides."""
         return self._follower if self._limits is None else None
+
+    @property
+    def _led(self) -> bool:
+        """Whether a trend has chosen points: not if all were asked for with some fixed."""
+        return self._followed is not None and self._followed.trend is not None
 
     def _first_design(self) -> FloatArray:
         """The first points to evaluate, (n, d) in the unit cube: quasi-random, in the domain."""
@@ -506,7 +510,7 @@ class CalibratedUCB(Policy):
         if seen < self._next_fit:
             return False
         self._refit(afresh)
-        factor = REFIT_FACTOR if self._followed is None else FOLLOWED_REFIT
+        factor = FOLLOWED_REFIT if self._led else REFIT_FACTOR
         self._next_fit = max(seen + REFIT_STEP, int(seen * factor))
         return True
 
@@ -514,6 +518,7 @@ class CalibratedUCB(Policy):
         """Learn the settings from all values; the search begins afresh, too, if asked or early."""
         if self._drift is not None:
             self._drift.forget_forecasts()
+        self._model.fit_points = FOLLOWED_POINTS if self._led else FIT_POINTS
         if self._model.learn(self._regions.played, restart=afresh or self._seen < RESTART):
             self._search.renew_all(revive=True)
 
@@ -624,9 +629,9 @@ class CalibratedUCB(Policy):
         if not self._regions.home:
             site = self._search.site_at(self._start[0])
             return Recommendation(self._sites.x(site), 0.0, -math.inf, math.inf)
-        site = None if self._followed is None else self._followed.answer()
-        if site is not None:
-            return self._answers.at(site, self._answering())
+        led = None if self._followed is None else self._followed.answer()
+        if led is not None:
+            return self._answers.at(led, self._answering())
         return self._answers.recommend(self._search.likeliest(LIKELIEST), self._answering())
 
     def certificate(self) -> float:
