@@ -70,6 +70,16 @@ def test_a_snapshot_goes_on_as_the_policy_does():
     assert np.array_equal(policy.recommend().x, again.recommend().x)
 
 
+def test_a_state_with_sites_that_have_no_values_is_refused():
+    policy = pt.CalibratedUCB(box(), seed=2)
+    run(policy, 40)
+    policy.ask()
+    state = policy.state()
+    state["follower"]["used"] = np.arange(len(policy._sites))
+    with pytest.raises(pt.errors.PartitaError, match="sites of the trend with values"):
+        pt.CalibratedUCB(box(), seed=2).restore(state)
+
+
 def test_answers_change_nothing():
     asked, left = pt.CalibratedUCB(box(), seed=2), pt.CalibratedUCB(box(), seed=2)
     for each in (asked, left):

@@ -597,8 +597,6 @@ class CalibratedUCB(Policy):
         saved.require(len(given_up) <= MOST_GIVEN_UP, "few cancelled evaluations")
         self._given_up = deque(given_up, maxlen=MOST_GIVEN_UP)
         saved.require(("drift" in saved) == self.drift, "drift as it was set")
-        if self._follower is not None:
-            self._follower.restore(saved.part("follower"))
         told = self._sums.count + self._sums.known
         changed = False
         if self._drift is not None:
@@ -609,6 +607,9 @@ class CalibratedUCB(Policy):
         saved.require(whole and self._seen >= self._fitted, "all values")
         played = np.flatnonzero(told).tolist()
         saved.require(sorted(self._regions.home) == played, "a region for each value")
+        if self._follower is not None:
+            self._follower.restore(saved.part("follower"))
+            saved.require(self._follower.looks_at <= set(played), "sites of the trend with values")
         if self._drift is not None:
             saved.require(set(self._drift.log.sites) <= set(played), "sites of the last values")
         if "limits" in saved:

@@ -159,6 +159,11 @@ class Follower:
         trend, points = self._fit(sites), self._sites.scaled[sites]
         return int(sites[np.argmax(trend.means(points) - trend.deviations(points))])
 
+    @property
+    def looks_at(self) -> set[int]:
+        """The sites that trends may look at."""
+        return {*self._recent, *self._used.tolist()}
+
     # -- saved state -------------------------------------------------------------------------------
 
     def state(self) -> State:
@@ -180,6 +185,7 @@ class Follower:
         self.radius = saved.real("radius", LEAST_RADIUS, FIRST_RADIUS)
         self.trend = Trend.restored(saved.part("trend"), dim) if "trend" in saved else None
         self._recent = saved.numbers("recent", number)
+        saved.require(len(self._recent) <= 2 * RECENT, "few sites of a trend")
         self._used = np.array(saved.numbers("used", number), dtype=np.int64)
         self._renewed, self._chosen = saved.integer("renewed"), saved.integer("chosen")
 
