@@ -156,7 +156,7 @@ class PiGPUCB(UCBPolicy):
                 "The confidence bounds hold nevertheless."
             )
         if isinstance(domain, Box) and domain.dim > MANY_DIMS and 2**domain.dim > self.horizon:
-            _warn_many_dims(self.assumptions, domain.dim, self.horizon)
+            _warn_many_dims(self.kernel, self.assumptions.constants[0], domain.dim, self.horizon)
         self._engine = Engine(
             make_partition(domain, self.kernel, self.alpha, self.seed, rule, explicit=tightening),
             confidence,
@@ -201,11 +201,10 @@ class PiGPUCB(UCBPolicy):
         )
 
 
-def _warn_many_dims(assumptions: Assumptions, dim: int, horizon: int) -> None:
+def _warn_many_dims(kernel: Matern, bound: float, dim: int, horizon: int) -> None:
     """Warn that bounds of a box of many dimensions hold, but are wide."""
-    corner = 0.25 * float(np.linalg.norm(1.0 / assumptions.kernel.scales(dim)))
-    bound = assumptions.norm_bound
-    slack = bound * math.sqrt(2.0 - 2.0 * float(assumptions.kernel.radial(corner)))
+    corner = 0.25 * float(np.linalg.norm(1.0 / kernel.scales(dim)))
+    slack = bound * math.sqrt(2.0 - 2.0 * float(kernel.radial(corner)))
     expected = f"about {slack:.3g}" if slack < bound else "about norm_bound less the best value"
     warn_theory(
         f"the box has {dim} dimensions: all bounds hold, but they are wide. f may differ by "
