@@ -16,7 +16,15 @@ from partita._text import error_text, message_of
 from partita.errors import EvaluationFailed, InvalidInput, Settled, TrialPruned
 
 from .aggregates import Aggregate
-from .evaluate import Function, Outcome, WrongCall, check_branches, outcome_of, takes_trial
+from .evaluate import (
+    Function,
+    Outcome,
+    WrongCall,
+    check_branches,
+    evaluate,
+    outcome_of,
+    takes_trial,
+)
 from .failures import MOST_HELD, Failures
 from .interrupts import Interrupts
 from .logs import log_failed

@@ -33,7 +33,7 @@ from .follow import MANY as FOLLOWED_FROM
 from .follow import Follower
 from .given import as_fixed
 from .limits import Limit, Limits
-from .model import Model, fit_work
+from .model import FIT_POINTS, Model, fit_work
 from .places import new_sites, quasi_random, unit_points, unit_slice
 from .regions import Regions
 from .report import Report
@@ -215,13 +215,17 @@ class CalibratedUCB(Policy):
             return None
         if domain.dim <= FOLLOWED_FROM:
             return None
-        self._model.fit_points = FOLLOWED_POINTS
         return Follower(sites, self._sums, self._model, self._search.proposals)
 
     @property
     def _followed(self) -> Follower | None:
         """What chooses, if a trend leads: not where something must hold besides."""
         return self._follower if self._limits is None else None
+
+    @property
+    def _led(self) -> bool:
+        """Whether a trend has chosen points: not if all were asked for with some fixed."""
+        return self._followed is not None and self._followed.trend is not None
 
     def _first_design(self) -> FloatArray:
         """The first points to evaluate, (n, d) in the unit cube: quasi-random, in the domain."""
@@ -489,15 +493,17 @@ class CalibratedUCB(Policy):
             return learned and self._put_in_force()
         if seen < self._next_fit:
             return False
-        factor = REFIT_FACTOR if self._followed is None else FOLLOWED_REFIT
+        factor = FOLLOWED_REFIT if self._led else REFIT_FACTOR
         self._next_fit = max(seen + REFIT_STEP, int(seen * factor))
         if at_once or seen < RESTART:
             return self._refit(afresh)
+        self._model.fit_points = FOLLOWED_POINTS if self._led else FIT_POINTS
         self._model.begin(self._regions.played)
         return False
 
     def _refit(self, afresh: bool = False) -> bool:
         """Learn the settings from all values; the search begins afresh, too, if asked or early."""
+        self._model.fit_points = FOLLOWED_POINTS if self._led else FIT_POINTS
         learned = self._model.learn(self._regions.played, afresh or self._seen < RESTART)
         return learned and self._put_in_force()
 
@@ -584,8 +590,6 @@ class CalibratedUCB(Policy):
         saved.require(len(given_up) <= MOST_GIVEN_UP, "few cancelled evaluations")
         self._given_up = deque(given_up, maxlen=MOST_GIVEN_UP)
         saved.require(("drift" in saved) == self.drift, "drift as it was set")
-        if self._follower is not None:
-            self._follower.restore(saved.part("follower"))
         told = self._sums.count + self._sums.known
         changed = False
         if self._drift is not None:
@@ -596,6 +600,10 @@ class CalibratedUCB(Policy):
         saved.require(whole and self._seen >= self._fitted, "all values")
         played = np.flatnonzero(told).tolist()
         saved.require(sorted(self._regions.home) == played, "a region for each value")
+        if self._follower is not None:
+            self._follower.restore(saved.part("follower"))
+            saved.require(self._follower.looks_at <= set(played), "sites of the trend with values")
+        self._model.fit_points = FOLLOWED_POINTS if self._led else FIT_POINTS
         if self._drift is not None:
             saved.require(set(self._drift.log.sites) <= set(played), "sites of the last values")
         if "limits" in saved:
@@ -616,9 +624,9 @@ class CalibratedUCB(Policy):
         if not self._regions.home:
             site = self._search.site_at(self._start[0])
             return Recommendation(self._sites.x(site), 0.0, -math.inf, math.inf)
-        site = None if self._followed is None else self._followed.answer()
-        if site is not None:
-            return self._answers.at(site, self._answering())
+        led = None if self._followed is None else self._followed.answer()
+        if led is not None:
+            return self._answers.at(led, self._answering())
         return self._answers.recommend(self._search.likeliest(LIKELIEST), self._answering())
 
     def certificate(self) -> float:
