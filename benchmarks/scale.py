@@ -34,6 +34,7 @@ import concurrent.futures
 import contextlib
 import resource
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -241,8 +242,8 @@ machines = cluster
 
 def memory():
     """The memory of this process now, in MB."""
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * resource.getpagesize() / 2**20
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize() / 2**20
 
 
 def single(options):
@@ -294,7 +295,9 @@ def refit(policy, counts, sums):
         kernel = policy.kernel(points[told], points[told])
         within = np.eye(len(told)) + roots[:, None] * kernel * roots / alpha
         across = policy.kernel(points[inside], points[told]) * roots
-        solved = np.linalg.solve(within, np.column_stack([roots * sums[told] / counts[told], across.T]))
+        solved = np.linalg.solve(
+            within, np.column_stack([roots * sums[told] / counts[told], across.T])
+        )
         here = across @ solved[:, 0] / alpha
         left = 1.0 - np.einsum("ij,ji->i", across, solved[:, 1:]) / alpha
         spread = np.sqrt(np.maximum(left, 0.0))
