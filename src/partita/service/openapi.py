@@ -110,7 +110,7 @@ def description(version: str) -> dict[str, Any]:
                 plan={
                     "type": "integer",
                     "minimum": 1,
-                    "description": "The rows of a plan of at most so many values instead.",
+                    "description": "The rows of a plan instead, of at most this number of values.",
                 },
                 params={**_PARAMS, "description": "Begin a trial at these parameters instead."},
             ),

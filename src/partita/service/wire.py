@@ -148,7 +148,7 @@ MOST_ASKED = 1000
 def ask(study: Study, body: Any) -> dict[str, Any]:
     """New trials, which the policy chooses, or one at `params` that the caller chose.
 
-    With `plan`, the rows of a plan of at most so many values, each with its count.
+    With `plan`, the rows of a plan of at most that number of values, each with its count.
     """
     fields = fields_of(body, ACTS["ask"])
     if "params" in fields:
