@@ -185,3 +185,24 @@ def test_many_values_with_constraints_from_a_table(server):
         {"model": "forest", "trees": 3},
     ]
     assert study.trials[1].values == {"cost": 2.0}
+
+
+def test_functions_that_replicate_run_with_a_study_that_is_served(server):
+    def f(x, y, count, seed):
+        return (x - 0.3) ** 2 + y + np.random.default_rng(seed).normal(0, 0.2, count)
+
+    url = f"{server.url}/replicates"
+    result = pt.minimize(f, {"x": (0, 1), "y": (0, 1)}, n_evals=600, study=url, replicates=True)
+    assert result.nfev == result.history.counts.sum() == 600
+    study = pt.connect(url)
+    assert (study.n_values, study.n_pending) == (600, 0)
+    assert study.n_told == result.nit < 600
+    (row,) = study.plan(1)
+    assert row.count == 1
+    study.tell(row, values=[0.5])
+    for bad in ({"count": 0}, {"count": 2.5}, {"std": -1.0, "count": 3}):
+        with pytest.raises(pt.errors.InvalidInput):
+            study.tell(study.expect({"x": 0.5, "y": 0.5}), 0.5, **bad)
+    assert study.n_values == 601
+    number = study.add({"x": 0.5, "y": 0.5}, 0.6, std=0.2, count=30)
+    assert study.trials[number].count == 30

@@ -90,7 +90,7 @@ class Model:
         As `Optimizer` takes them.
     pruned
         Whether the model learns what the last report of a pruned trial says about its value.
-    std_attr
+    std_attr, count_attr
         The user attribute with the standard deviation of a trial's noise, or None.
     limits
         Keys of the constraints that trials have.
@@ -107,6 +107,7 @@ class Model:
         pruned: bool,
         std_attr: str | None = None,
         limits: Sequence[str] = (),
+        count_attr: str | None = None,
     ) -> None:
         self.translation, self.limits = Translation(search_space, rules), tuple(limits)
         self.optimizer = settings.optimizer(self.translation.space, direction, seed, self.limits)
@@ -117,7 +118,7 @@ class Model:
         self._failed: set[tuple[Any, ...]] = set()
         self._planned: int | None = settings.n_evals
         self._lowest, self._highest = math.inf, -math.inf
-        self._std_attr, self._std_warned = std_attr, False
+        self._std_attr, self._count_attr, self._std_warned = std_attr, count_attr, False
 
     def propose(self, number: int) -> dict[str, Any] | None:
         """Values for a trial, in the internal form; None to sample it at random.
@@ -158,7 +159,9 @@ class Model:
             return
         within = all(abs(limit) <= LARGEST for limit in limits.values())
         value = self._told_as(trial.value) if complete and within else None
-        std = self._std_of(trial) if value is not None and value == trial.value else None
+        std, count = None, None
+        if value is not None and value == trial.value:
+            std, count = self._noise_of(trial, value)
         reports = readings_of(trial)
         ends_early = value is None and self._pruned and trial.state == TrialState.PRUNED
         with suppress(InvalidInput):  # fixed by the user, outside the search space
@@ -170,9 +173,10 @@ class Model:
             else:
                 told = by_name(value, self.limits, limits) if self.limits else value
                 if pending is None and not reports:
-                    self.optimizer.add(point, told, std)
+                    self.optimizer.add(point, told, std, count=count)
                 else:
-                    self.optimizer.tell(self._reporting(point, pending, reports), told, std)
+                    ended = self._reporting(point, pending, reports)
+                    self.optimizer.tell(ended, told, std, count=count)
             self._failures.succeeded(point)
 
     def _reporting(
@@ -211,27 +215,35 @@ class Model:
         with suppress(InvalidInput):  # fixed by the user, outside the search space
             self._pending[number] = _Pending(self.optimizer.expect(point), point)
 
-    def _std_of(self, trial: Any) -> float | None:
-        """The noise of a trial's value; None if it is not known, or cannot be used.
+    def _noise_of(self, trial: Any, value: float) -> tuple[float | None, int | None]:
+        """The noise of a trial's value, and of how many values it is the mean; None if not known.
 
-        An unusable attribute does not stop a study: the value is used without it, with a warning
-        the first time.
+        An attribute that cannot be used does not stop a study: the value is used without it, with a
+        warning the first time.
         """
-        given = None if self._std_attr is None else trial.user_attrs.get(self._std_attr)
+        attrs, names = trial.user_attrs, (self._std_attr, self._count_attr)
+        std, count = (None if name is None else attrs.get(name) for name in names)
+        if std is None:  # a count alone says nothing of the noise, and may mean something else
+            return None, None
         try:
-            return self.optimizer.std_of(given, "tell")
+            seen = self.optimizer.observation(value, std, "tell", count)
+            return seen.std, seen.count if seen.count > 1 else None
         except InvalidInput as error:
             if not self._std_warned:
+                named = repr(self._std_attr)
+                named += "" if count is None else f" or {self._count_attr!r}"
                 _LOGGER.warning(
-                    "Trial %d has the user attribute %r, which cannot be used: %s. Its value is "
+                    "Trial %d has the user attribute %s, which cannot be used: %s. Its value is "
                     "used without it. There will be no further warnings of this kind. If the "
-                    "attribute means something else, give PartitaSampler another std_attr or None.",
+                    "attribute means something else, give PartitaSampler another std_attr%s or "
+                    "None.",
                     trial.number,
-                    self._std_attr,
+                    named,
                     error,
+                    "" if count is None else " or count_attr",
                 )
             self._std_warned = True
-            return None
+            return None, None
 
     def _told_as(self, value: float | None) -> float | None:
         """The value to report to the optimizer; None if there is none.

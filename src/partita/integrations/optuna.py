@@ -62,7 +62,9 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
     objective has asked for its first parameter.
 
     If the objective knows the standard deviation of its value's noise, it reports it with
-    `trial.set_user_attr("std", ...)`; 0 means exact. Trials of other samplers may have it, too.
+    `trial.set_user_attr("std", ...)`; 0 means exact. Trials of other samplers may have it, too. If
+    the value is the mean of several, their number is `trial.set_user_attr("count", n)`, and "std"
+    their sample deviation (ddof = 1).
 
     Optuna's pruners work unchanged. The last value that a pruned trial reported never counts as its
     value. The model learns what it says about the value, by the finished trials, and how uncertain
@@ -90,6 +92,9 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
     std_attr : str, optional
         The user attribute of a trial with the standard deviation of its value's noise. None to
         ignore such attributes.
+    count_attr : str, optional
+        The user attribute with the number of values of which the trial's value is the mean. It is
+        used with `std_attr` only, which is then their sample deviation. None to ignore it.
     store_proposals : bool
         Whether to store a proposal with its trial, which is one more write to the storage. If not,
         other workers treat a trial as pending only after it has asked for all its parameters.
@@ -114,6 +119,7 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         independent_sampler: BaseSampler | None = None,
         consider_pruned_trials: bool = True,
         std_attr: str | None = "std",
+        count_attr: str | None = "count",
         store_proposals: bool = True,
         warn_independent_sampling: bool = True,
         constraints_func: ConstraintsFunc | None = None,
@@ -126,7 +132,8 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         self._settings = Settings(assumptions, n_evals, policy)
         self._independent = independent_sampler
         self._pruned = check_flag("consider_pruned_trials", consider_pruned_trials)
-        self._std_attr = _check_attr(std_attr)
+        self._std_attr = _check_attr("std_attr", std_attr)
+        self._count_attr = _check_attr("count_attr", count_attr)
         self._store = check_flag("store_proposals", store_proposals)
         self._warn = check_flag("warn_independent_sampling", warn_independent_sampling)
         self._constraints_func = check_func(constraints_func)
@@ -342,6 +349,7 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
             pruned=self._pruned,
             std_attr=self._std_attr,
             limits=self._limits,
+            count_attr=self._count_attr,
         )
 
     def _plays(self, search_space: SearchSpace) -> bool:
@@ -401,9 +409,9 @@ def _check_single(study: Any) -> None:
         )
 
 
-def _check_attr(name: object) -> str | None:
+def _check_attr(setting: str, name: object) -> str | None:
     if name is not None and not isinstance(name, str):
         raise InvalidInput(
-            f"std_attr={name!r}: give the name of a user attribute, or None to use none"
+            f"{setting}={name!r}: give the name of a user attribute, or None to use none"
         )
     return name

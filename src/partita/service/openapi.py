@@ -115,7 +115,7 @@ def description(version: str) -> dict[str, Any]:
                 plan={
                     "type": "integer",
                     "minimum": 1,
-                    "description": "Evaluations until the next answer: trials with a count each.",
+                    "description": "The rows of a plan instead, of at most this number of values.",
                 },
                 params={**_PARAMS, "description": "Begin a trial at these parameters instead."},
             ),
