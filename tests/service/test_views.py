@@ -43,7 +43,7 @@ def test_bins_hold_the_values(study):
     assert len(shown["n"]) == views.BINS
     assert shown["n"][-1] == 1000
     assert shown["best"][-1] == values.min()
-    assert shown["middle"][0] == pytest.approx(np.median(values[:5]))
+    assert shown["middle"][0] == pytest.approx(np.median(values[:10]))
     assert views.binned(study.trials, "maximize")["best"][-1] == values.max()
 
 

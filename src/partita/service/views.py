@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from partita.study import Study
 
 #: Bins of evaluations, pending trials that are listed, trials among which replicates are counted.
-BINS, WAITING, REPLICATED = 200, 20, 20_000
+BINS, WAITING, REPLICATED = 100, 20, 20_000
 #: Answers that are kept of a study while it is watched.
 SAMPLES = 300
 #: The certificate is computed again once there are this many times the values, and not at all
@@ -196,7 +196,7 @@ def answer(study: Study, seen: Seen) -> dict[str, Any]:
 
 
 def binned(trials: Trials, direction: str) -> dict[str, Any]:
-    """Values in at most 200 bins of evaluations: last number, quantiles, and the best so far."""
+    """Values in at most 100 bins of evaluations: last number, quantiles, and the best so far."""
     values = trials.values[trials.codes == FINISHED]
     n = len(values)
     if not n:

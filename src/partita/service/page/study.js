@@ -1,7 +1,7 @@
 // One study: made once, then filled again with every event, so that nothing jumps.
 import { Acts } from "./acts.js";
 import { study as address } from "./api.js";
-import { count, el, number, params, shown } from "./dom.js";
+import { ago, count, el, number, params, shown } from "./dom.js";
 import { Chart, drawMap, placed, stepped } from "./draw.js";
 import { Table } from "./table.js";
 
@@ -55,16 +55,16 @@ export class StudyPage {
     this.layer = el("select", { "aria-label": "What the colour shows", onchange: () => this.redrawMap() }, ...[["mean", "mean"], ["upper", "upper bound"], ["lower", "lower bound"], ["evaluated", "evaluations"]].map(([value, text]) => el("option", { value, text })));
     this.legend = el("p", { class: "note" });
     this.slices = el("div", { class: "slices" });
-    this.slicesAt = el("p", { class: "note" });
+    this.slicesAt = el("p", { class: "note point" });
     this.importance = el("div");
     this.table = new Table(this.name, data, this.api);
     this.acts = new Acts(this.name, data, this.api);
     const downloads = this.api.downloads.map((kind) => el("button", { text: `Download ${kind === "csv" ? "CSV" : "Parquet"}`,
       onclick: () => this.api.download(this.path(`/trials.${kind}`), `${this.name}.${kind}`).catch((e) => { this.fault.textContent = e.message; }) }));
-    this.says = el("p", { class: "note" });
+    this.says = el("p", { class: "note steady" });
     this.ramp = el("div", { class: "ramp" }, el("span"), el("div", { class: "shades", "aria-hidden": "true" }), el("span"));
     const grid = el("div", { class: "grid" },
-      el("section", { class: "card", "aria-label": "Answer" }, this.top, el("div", { class: "row" }, ...this.acts.buttons, ...downloads)),
+      el("section", { class: "card", "aria-label": "Answer" }, this.top, el("div", { class: "row" }, ...this.acts.buttons, ...downloads), el("p", { class: "note", text: [`${data.policy}, ${data.guarantee} bounds, δ = ${data.delta}, seed ${data.seed}`, ...data.constraints, ...(data.context.length ? [`for each ${data.context.join(", ")}`] : []), ...(data.expire_after ? [`trials expire after ${ago(data.expire_after)}`] : [])].join("; ") })),
       card("half", "Answer over evaluations", "The mean of the answer with its bounds, beside the best value observed, which owes much to luck.", this.answerPlace),
       card("half", "Certificate", "How much better any other setting can still be.", this.says, el("div", { class: "row" }, el("label", {}, "Tolerance", this.tolerance), this.reached), this.certificatePlace));
     const pending = card("", "Pending", "Trials that have been asked for and have no value yet.", this.acts.place);
@@ -92,12 +92,12 @@ export class StudyPage {
     const spread = noise.spread == null ? "" : `replicates at ${count(noise.replicated)} points: ${number(noise.spread, 3)}`;
     this.top.replaceChildren(
       el("div", { class: "figure at" }, el("div", { class: "name", text: "Best setting" }), setting(answer?.params, data)),
-      figure(data.direction === "minimize" ? "Its mean, minimized" : "Its mean, maximized", answer ? number(answer.mean) : "–", answer ? `${number(answer.lower)} to ${number(answer.upper)}, ${data.guarantee}` : data.context.length ? "each context has its own answer" : "no values yet"),
+      figure(data.direction === "minimize" ? "Its mean, minimized" : "Its mean, maximized", answer ? number(answer.mean) : "–", answer ? `${number(answer.lower)} to ${number(answer.upper)}` : data.context.length ? "each context has its own answer" : "no values yet"),
       figure("Certificate", number(data.certificate), data.certificate == null ? "not known yet" : data.certified < counts.told ? `after ${count(data.certified)} values` : "how much better others can be"),
       figure("Values", count(counts.told), [data.n_evals ? `of ${count(data.n_evals)}` : "", ...others].filter(Boolean).join(", ")),
       figure("Best value observed", best ? number(best.value) : "–", best ? `trial ${best.number}` : ""),
       figure("Noise, learned", number(noise.learned, 3), spread),
-      figure("Pace", data.state === "running" ? `${number(data.rate, 3)} /s` : data.state, data.step == null ? `${data.policy}, seed ${data.seed}` : `a request takes ${number(1000 * data.step, 2)} ms; ${data.policy}, seed ${data.seed}`));
+      figure("Pace", data.state === "running" ? `${number(data.rate, 3)} /s` : data.state, data.step == null ? "values a second" : `a request takes ${number(1000 * data.step, 2)} ms`));
   }
 
   curves(data) {
