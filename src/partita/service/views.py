@@ -120,7 +120,7 @@ def overview(
     seconds
         The times of the latest requests.
     prepared
-        Trials that nobody has asked for yet.
+        Trials that were prepared for the next client that asks.
     """
     settings, trials, pace = study.settings, study.trials, pace_of(study)
     told, expired = study.n_told, len(study.expired)
