@@ -157,11 +157,8 @@ class Model:
             if pending is not None:
                 self.optimizer.cancel(pending.trial)
             return
-        within = all(abs(limit) <= LARGEST for limit in limits.values())
-        value = self._told_as(trial.value) if complete and within else None
-        std, count = None, None
-        if value is not None and value == trial.value:
-            std, count = self._noise_of(trial, value)
+        within = complete and all(abs(limit) <= LARGEST for limit in limits.values())
+        value, std, count = self._value_of(trial) if within else (None, None, None)
         reports = readings_of(trial)
         ends_early = value is None and self._pruned and trial.state == TrialState.PRUNED
         with suppress(InvalidInput):  # fixed by the user, outside the search space
@@ -178,6 +175,13 @@ class Model:
                     ended = self._reporting(point, pending, reports)
                     self.optimizer.tell(ended, told, std, count=count)
             self._failures.succeeded(point)
+
+    def _value_of(self, trial: Any) -> tuple[float | None, float | None, int | None]:
+        """The value of a complete trial, its noise, and of how many values it is the mean."""
+        value = self._told_as(trial.value)
+        if value is None or value != trial.value:
+            return value, None, None
+        return value, *self._noise_of(trial, value)
 
     def _reporting(
         self, point: dict[str, Any], pending: _Pending | None, reports: dict[int, float]

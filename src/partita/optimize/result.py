@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 
+from partita._optional import require
 from partita._text import bounded, duration, number, value_text
 from partita._types import FloatArray, IntArray
 
@@ -237,6 +238,18 @@ class Result(OptimizeResult):
             figure.savefig(path, dpi=160, facecolor="white")
         return figure
 
+    def view(self) -> Any:
+        """A widget for a notebook: the page that `partita serve` shows of one study.
+
+        Needs anywidget: `pip install 'partita[notebook]'`.
+        """
+        history = self.history
+        columns = (history.seconds, history.best_mean, history.lower, history.upper)
+        rows = zip(history.evaluations.tolist(), *columns, history.certificate, strict=True)
+        # By name: the page is in a room below this one.
+        notebook = require("partita.service.notebook")
+        return notebook.view(self.optimizer, [Checkpoint(*row) for row in rows])
+
     def importance(self) -> list[Importance]:
         """How much each parameter matters, the most important first: see `Trials.importance`."""
         return self.history.trials.importance()
@@ -287,7 +300,7 @@ class Result(OptimizeResult):
         return result_html(self) if "history" in self else None
 
     def __dir__(self) -> list[str]:
-        return sorted({*self.keys(), "importance", "plot", "unexplored"})
+        return sorted({*self.keys(), "importance", "plot", "unexplored", "view"})
 
 
 def _constraint_rows(known: Mapping[str, Known]) -> list[tuple[str, str]]:

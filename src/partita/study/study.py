@@ -10,6 +10,7 @@ from os import PathLike
 from typing import Any, Literal, TypeVar, overload
 
 from partita._checks import NotGiven, check_count
+from partita._optional import require
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
@@ -387,6 +388,14 @@ class Study(Answers):
         from .looking import as_result
 
         return as_result(self).plot(path, kind)
+
+    def view(self) -> Any:
+        """A widget for a notebook: the page that `partita serve` shows of one study, live.
+
+        Needs anywidget: `pip install 'partita[notebook]'`.
+        """
+        # By name: the page is in a room below this one.
+        return require("partita.service.notebook").view(self)
 
     # -- as an object --------------------------------------------------------------------------
 
