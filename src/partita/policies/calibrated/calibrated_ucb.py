@@ -38,7 +38,8 @@ from .model import Model
 from .regions import Regions
 from .report import Report
 from .search import RENEW_EARLY, Search
-from .slices import SliceProposals, Slices
+from .slice_points import SliceProposals
+from .slices import Slices
 from .values import Sums
 
 #: Keeps the draws independent of a test function or noise drawn under the same seed.
@@ -72,7 +73,7 @@ CERTIFIED_DIMS = 20
 #: The number of regions in which the recommended point is searched.
 LIKELIEST = 3
 #: The parts of the policy's saved state, and its counters.
-_PARTS = ("sites", "sums", "regions", "model", "search", "answers")
+_PARTS = ("sites", "sums", "regions", "model", "search", "slices", "answers")
 _COUNTS = ("asked", "probes", "cancelled", "fitted", "seen", "next_fit")
 
 
@@ -139,7 +140,7 @@ class CalibratedUCB(Policy):
     takes_std = True
     takes_fixed = True
     takes_count = True
-    state_version = 3
+    state_version = 4
 
     _sites: ArmSites | BoxSites
     #: The values; their regions; the fitted settings; the search and the answers.
@@ -397,6 +398,7 @@ class CalibratedUCB(Policy):
         if self._limits is not None:
             self._limits.succeed(site)
         self._search.observe(number, site, value, std)
+        self._slices.observe(number, site, value, std)
         outlook = self._search.outlooks[number]  # a cut would replace it
         fitted = self._refit_if_due()
         self._cut_if_due(number)
@@ -423,7 +425,7 @@ class CalibratedUCB(Policy):
             number = self._take(site, value, std)
             if self._limits is not None:
                 self._limits.succeed(site)
-            self._search.renew_soon(number)
+            self._renew_soon(number)
             if self._seen < RESTART or self._seen == end:
                 afresh = self._seen > RESTART_GROWTH * fitted
                 fitted = self._seen if self._refit_if_due(afresh) else fitted
@@ -445,7 +447,7 @@ class CalibratedUCB(Policy):
         number = self._place(site)
         if self._limits is not None:
             self._limits.succeed(site)
-        self._search.renew_soon(number)
+        self._renew_soon(number)
         self._refit_if_due()
         self._cut_if_due(number)
 
@@ -483,6 +485,12 @@ class CalibratedUCB(Policy):
             self._drift.forget_forecasts()
         if self._model.learn(self._regions.played, restart=afresh or self._seen < RESTART):
             self._search.renew_all(revive=True)
+            self._slices.renew_all()
+
+    def _renew_soon(self, number: int) -> None:
+        """Have a region renewed before it is used again."""
+        self._search.renew_soon(number)
+        self._slices.renew_soon(number)
 
     def _cut_if_due(self, number: int) -> None:
         """Split a region in two, and its halves, while they have too many sites."""
@@ -491,6 +499,7 @@ class CalibratedUCB(Policy):
             number = due.pop()
             if self._regions.cut(number, scales):
                 self._search.follow_cut(number)
+                self._slices.renew_soon(number)
                 due += [number, len(self._regions) - 1]
 
     # -- what no longer holds -------------------------------------------------------------------
