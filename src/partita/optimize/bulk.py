@@ -65,10 +65,10 @@ def is_many(params: Any, value: Any, space: Space) -> bool:
         return np.ndim(value) == 1 and _depth(params) == 2
     if isinstance(params, _LISTS):
         return True
-    if not isinstance(params, Mapping) or not _is_column(value):
+    if not isinstance(params, Mapping) or not is_column(value):
         return False
     # A value may be an array of one number, at single parameters.
-    return len(value) != 1 or any(_is_column(entry) for entry in params.values())
+    return len(value) != 1 or any(is_column(entry) for entry in params.values())
 
 
 def is_frame(params: Any) -> bool:
@@ -154,7 +154,7 @@ def _rows(params: Any, space: Space) -> Sequence[Any]:
 def _by_name(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
     lists = {}
     for name, column in columns.items():
-        if not _is_column(column):
+        if not is_column(column):
             raise InvalidInput(
                 f"add: {name}={column!r:.100} is not a column. For several observations give a "
                 "list or array for each parameter, all of the same length"
@@ -173,7 +173,7 @@ def _transposed(columns: list[Any]) -> list[Any]:
 
 def _column(name: str, given: Any, n: int) -> list[Any]:
     """A list of n entries."""
-    if not _is_column(given):
+    if not is_column(given):
         raise InvalidInput(
             f"add: there are {n:,} rows of parameters but {name}={given!r:.100}: give a list or "
             f"array of {n:,} numbers"
@@ -187,7 +187,8 @@ def _column(name: str, given: Any, n: int) -> list[Any]:
     return entries
 
 
-def _is_column(given: Any) -> bool:
+def is_column(given: Any) -> bool:
+    """Whether something is a list or an array (n,) of entries."""
     return isinstance(given, _LISTS) or (hasattr(given, "tolist") and np.ndim(given) == 1)
 
 

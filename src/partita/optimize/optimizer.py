@@ -324,7 +324,7 @@ class Optimizer:
         params: Any,
         value: Any,
         std: Any = None,
-        context: Mapping[str, Any] | None = None,
+        context: Any = None,
         *,
         count: Any = None,
     ) -> Any:
@@ -345,7 +345,8 @@ class Optimizer:
             As for `tell`: a number; for many, one for all or n numbers, None or NaN where it is not
             known.
         context
-            The context of the value. For many, it can be given in `params` instead.
+            The context of the value. For many, one for all, a list of n dicts, or a dict of
+            columns; or it is given in `params`.
         count
             As for `tell`: of how many values the value is the mean; for many, one number for all or
             n numbers.
@@ -638,9 +639,7 @@ class Optimizer:
             bound: float = self._play("certificate", *args)
             return bound
 
-    def predict(
-        self, params: Sequence[Any] | FloatArray, context: Mapping[str, Any] | None = None
-    ) -> Prediction:
+    def predict(self, params: Sequence[Any] | FloatArray, context: Any = None) -> Prediction:
         """The posterior of the function at n points: mean, std, lower, upper, each (n,).
 
         Parameters
@@ -648,14 +647,15 @@ class Optimizer:
         params
             A list of n dicts, or an array (n, d), in the form that the function gets.
         context
-            The context of all points. It can be given in each dict instead.
+            The context of all points, or a list of n contexts. It can be given in each dict
+            instead.
         """
         if isinstance(params, dict):
             raise InvalidInput("predict takes several points: give a list of dicts")
         if not self.space.named:
             params = as_floats(params, "params")
-        joined = self.contexts.joined
-        rows = [self.space.encode(joined(point, context, "predict")) for point in params]
+        points = self.contexts.joined_rows(list(params), context, "predict")
+        rows = [self.space.encode(point) for point in points]
         units = np.array(rows).reshape(len(rows), self.space.dim)
         with self._turn:
             posterior: Prediction = self._play("predict", units)
@@ -665,11 +665,21 @@ class Optimizer:
         self,
         path: str | PathLike[str] | None = None,
         kind: Literal["run", "importance", "slices", "pairs", "timeline"] = "run",
+        *,
+        along: str | None = None,
+        context: Mapping[str, Any] | None = None,
     ) -> Any:
         """A Matplotlib figure of what is known: see `Result.plot`. Refused without values.
 
-        When evaluations were under way is not known here, so there is no "timeline".
+        When evaluations were under way is not known here, so there is no "timeline". With contexts,
+        it is the best choice `along` one of them (the first, if not given) with its bounds, the
+        others as in `context`. Of those not given, a choice of few values has a line for each, and
+        the others are in the middle of their range.
         """
+        if self.contexts.names or along is not None or context is not None:
+            from .along import plot_along
+
+            return plot_along(self, "The optimizer", path, along, context)
         from .looking import result_of
 
         return result_of(self, "The optimizer").plot(path, kind)

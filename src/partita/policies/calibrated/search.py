@@ -223,14 +223,13 @@ class Search:
         return self._sites.scaled
 
     def index_in_slice(
-        self, candidates: Candidates, allowed: BoolArray, width: float, plan: Plan
+        self, candidates: Candidates, allowed: BoolArray, width: float
     ) -> FloatArray:
-        """Means plus `width` deviations (m,) of the candidates `allowed`, as if none was pending.
+        """Means plus `width` deviations of the candidates `allowed`, -inf for others, (m,).
 
         Where all of them were evaluated, without noise, their means.
         """
-        planned = candidates.planned(plan.plays_of(candidates))
-        index = np.where(allowed, self._index(planned, width), -math.inf)
+        index = np.where(allowed, self._index(candidates, width), -math.inf)
         if index.max() == -math.inf:
             index = np.where(allowed, candidates.mean, -math.inf)
         return index
@@ -373,7 +372,9 @@ class Search:
         region, exact = outlook.region, self._sums.exact
         own = region.own
         assert len(own) or len(region.around), "a region has data"
-        posterior = self._model.choosing(region.informed_by, self.drawn(told))
+        temperature = TEMPERATURE * min(1.0, math.sqrt(COOLING / max(told, 1)))
+        drawn = self._model.fit.draw(self.random, temperature)
+        posterior = self._model.choosing(region.informed_by, drawn)
         held, at_held = self._sites.scaled[own], posterior.moments_of(len(own))
         best = best_of(held, self._merits(held, at_held.mean), region)
         fresh = self.proposals.draw(self.random, region.lower, region.upper, best)
@@ -400,11 +401,6 @@ class Search:
         outlook.stale = False
         self._summarise(outlook)
         self._cool()
-
-    def drawn(self, told: int) -> Settings:
-        """Settings drawn from their posterior, less widely as more values have been told."""
-        temperature = TEMPERATURE * min(1.0, math.sqrt(COOLING / max(told, 1)))
-        return self._model.fit.draw(self.random, temperature)
 
     def _summarise(self, outlook: Outlook) -> None:
         """Compute what the choice between regions looks at."""

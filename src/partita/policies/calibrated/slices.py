@@ -42,7 +42,7 @@ ANYWHERE, AROUND, MOST_COUNTED = 8, 12, 5
 #: for, at most: those of the highest mean, and the latest.
 MOST_HELD, MOST_AWAITED = 24, 48
 #: Standard deviations in the index. Contexts differ from ask to ask, which explores by itself.
-EXPLORATION = 1.0
+EXPLORATION = 1.5
 #: A fresh candidate is evaluated only if f there may differ from f at a point evaluated before by
 #: more than this part of what is unknown of the latter. It is more than without a context: each
 #: context has few values, so replicates are worth more.
@@ -56,7 +56,6 @@ MOST_KEPT, ROOM_PART, LEAST_ROOM, MOST_ROOM = 32, 4, 8, 64
 SHAPED = 1.2
 #: Searches for the best point of a slice and for its highest bound.
 LOOKS = 3
-DRAW = 0
 
 
 class _Choice(NamedTuple):
@@ -72,6 +71,13 @@ class _Part(NamedTuple):
     kept: Kept
     points: FloatArray
     sites: IntArray  # of the first ones
+
+
+class _Near(NamedTuple):
+    """An evaluated candidate near another, and the variance of the difference of f at them."""
+
+    number: int
+    away: float
 
 
 class _View(NamedTuple):
@@ -187,11 +193,8 @@ class Slices:
         kept = self._kept.pop(number, None)
         if kept is None:
             overall, sites = self._model.fit.best, self._regions[number].informed_by
-            drawn = overall
-            if DRAW:
-                drawn = self._search.drawn(int(self._sums.changes.sum()))
-            made = self._model.choosing(sites, drawn)
-            data = self._model.shaped(self._sums.data(sites), drawn)
+            made = self._model.choosing(sites, overall)
+            data = self._model.shaped(self._sums.data(sites), overall)
             room = min(max(len(sites) // ROOM_PART, LEAST_ROOM), MOST_ROOM)
             kept = Kept.of(made, data, sites, overall.amplitude**2, room)
             if len(self._kept) >= MOST_KEPT:
@@ -252,26 +255,26 @@ class Slices:
         self._note_floor(number, settings, mean[numbers] - np.sqrt(variance))
         first = int(np.argmax(index))
         j, value, square = int(numbers[first]), float(index[first]), float(variance[first])
-        near = self._replicate(part, j)
+        near = self._nearest(part, j)
         if near is not None:
-            j, square = near
+            row = across[near.number : near.number + 1]
+            if near.away < DISTINCT**2 * kept.spread(row)[0]:
+                variance = kept.moments(row).variance
+                if near.away < DISTINCT**2 * variance[0]:
+                    j, square = near.number, float(variance[0])
         forecast = Forecast(settings, part.points[j], float(mean[j]), square)
         return _Choice(forecast, float(settings.in_units(value)))
 
-    def _replicate(self, part: _Part, j: int) -> tuple[int, float] | None:
-        """The evaluated candidate that is almost the same as candidate j, and its variance."""
+    def _nearest(self, part: _Part, j: int) -> _Near | None:
+        """The evaluated candidate that is most like candidate j, unless that is evaluated."""
         s = len(part.sites)
         if j < s or not s:
             return None
-        settings, kept = part.kept.settings, part.kept
+        settings = part.kept.settings
         row = part.points[j : j + 1] / settings.scales
         likeness = kernel_between(part.points[:s] / settings.scales, row, settings.form)[:, 0]
         near = int(np.argmax(likeness))
-        across = kept.across(part.points[near : near + 1])
-        if 2.0 - 2.0 * likeness[near] >= DISTINCT**2 * kept.spread(across)[0]:
-            return None
-        variance = float(kept.moments(across).variance[0])
-        return (near, variance) if 2.0 - 2.0 * likeness[near] < DISTINCT**2 * variance else None
+        return _Near(near, 2.0 - 2.0 * float(likeness[near]))
 
     def _best_planned(
         self, number: int, part: _Part, where: Fixing, width: float, plan: Plan
@@ -294,10 +297,12 @@ class Slices:
             played=np.arange(len(points)) < len(part.sites),
         )
         self._note_floor(number, settings, at.mean - np.sqrt(at.variance))
-        index = self._search.index_in_slice(candidates, where.holds(points), width, plan)
-        j = int(np.argmax(index))
-        near = None if self._sums.exact else self._replicate(_Part(kept, points, part.sites), j)
-        chosen = j if near is None else near[0]
+        planned = candidates.planned(plan.plays_of(candidates))
+        index = self._search.index_in_slice(planned, where.holds(points), width)
+        j = chosen = int(np.argmax(index))
+        near = None if self._sums.exact else self._nearest(part._replace(points=points), j)
+        if near is not None and near.away < DISTINCT**2 * planned.variance[near.number]:
+            chosen = near.number
         mean, variance = float(at.mean[chosen]), float(at.variance[chosen])
         forecast = Forecast(settings, points[chosen], mean, variance)
         return _Choice(forecast, float(settings.in_units(float(index[j]))))
