@@ -53,9 +53,9 @@ def run(options: argparse.Namespace) -> int:
         if plot is not None:
             if not shown["evaluations"]:
                 raise InvalidInput("--plot: there are no values yet, so there is nothing to draw")
-            first, *others = study.contexts.names or ("",)
-            along = {"along": first, "context": {n: context[n] for n in others}} if context else {}
-            study.plot(plot, options.kind or "run", **along)
+            first, *others = study.contexts.names or (None,)
+            rest = {name: context[name] for name in others} if context else None
+            study.plot(plot, options.kind or "run", along=first, context=rest)
             say(f"figure written to {plot}")
     return 0
 

@@ -62,7 +62,9 @@ class SliceProposals:
         if arms is None and self._proposals.rules is not None:
             rows = self._proposals.rules.stir(random, centres, scale)
             return self.valid(rows, where)
-        free = np.delete(np.arange(dim), where.numbers)
+        open_ = np.ones(dim, dtype=np.bool_)
+        open_[where.numbers] = False
+        free = np.flatnonzero(open_)
         if not len(free):
             return centres
         moved = random.random((k, dim)) < np.maximum(1 / len(free), random.random(k))[:, None]
@@ -83,5 +85,7 @@ class SliceProposals:
         """The points of the slice at rows (k, d) or nearest to them, each once."""
         steps = float(2**SNAP_BITS)
         rows = where.moved(np.rint(rows * steps) / steps)
+        if self._proposals.arms is None and self._proposals.rules is None:
+            return unique(rows)
         rows = self._proposals.valid(rows)
         return unique(rows[where.holds(rows)])

@@ -46,9 +46,9 @@ EXPLORATION = 1.5
 #: A fresh candidate is evaluated only if f there may differ from f at a point evaluated before by
 #: more than this part of what is unknown of the latter. It is more than without a context: each
 #: context has few values, so replicates are worth more.
-DISTINCT = 0.4
+DISTINCT = 0.8
 #: Candidates whose variances are computed first, to see which others can have a higher index.
-LEADERS = 8
+LEADERS = 24
 #: Posteriors that are kept, and values that each takes in before it is made again, as a part of
 #: its sites and at least and at most.
 MOST_KEPT, ROOM_PART, LEAST_ROOM, MOST_ROOM = 32, 4, 8, 64
@@ -217,18 +217,21 @@ class Slices:
         return self._moved(random, where, np.concatenate(points)[best])
 
     def _part(self, number: int, kept: Kept, where: Fixing, fresh: FloatArray) -> _Part:
-        """The candidates in a region: the best of those evaluated, and those of `fresh` (n, d)."""
-        region = self._regions[number]
+        """The candidates in a region: the best of those evaluated, and those of `fresh` (n, d).
+
+        A fresh one may be one of the former again, which comes before it and is chosen first.
+        """
         at = kept.points[kept.rows]
-        held = np.flatnonzero(where.holds(at) & region.holds(at))
+        inside = where.holds(at)
+        if len(self._regions) > 1:
+            region = self._regions[number]
+            inside &= region.holds(at)
+            fresh = fresh[region.holds(fresh)]
+        held = np.flatnonzero(inside)
         if len(held) > MOST_HELD:
             best = np.argsort(-kept.means()[held], kind="stable")[:MOST_HELD]
             held = held[np.sort(best)]
-        inside = fresh[region.holds(fresh)]
-        if len(held) and len(inside):
-            words = {row.tobytes() for row in at[held]}
-            inside = inside[[row.tobytes() not in words for row in inside]]
-        return _Part(kept, np.concatenate([at[held], inside]), kept.sites[held])
+        return _Part(kept, np.concatenate([at[held], fresh]), kept.sites[held])
 
     def _best_by_index(self, number: int, part: _Part, width: float, bar: float) -> _Choice:
         """The best candidate of a region where only the index counts, above `bar` if there is one.
