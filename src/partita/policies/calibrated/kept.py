@@ -23,29 +23,22 @@ from partita.gp.settings import Settings
 
 from .model import Conditioned, Moments
 
-#: Squared distance in lengthscales beyond which the kernel is 0.
-FAR = 1e12
-
 
 def kernel_between(left: FloatArray, right: FloatArray, form: int) -> FloatArray:
     """Matérn kernel (n, m) between rows (n, d) and (m, d) divided by the lengthscales.
 
     It is `gp._loops.matern` up to the last bits, and faster: NumPy's exponentials are vectorised.
     """
-    squared = np.zeros((len(left), len(right)))
-    for a, b in zip(left.T, right.T, strict=True):
-        difference = a[:, None] - b
-        difference *= difference
-        squared += difference
-    np.minimum(squared, FAR, out=squared)
-    squared *= 3.0 if form == 1 else 5.0
-    z = np.sqrt(squared, out=squared)
+    from scipy.spatial.distance import cdist
+
+    z = cdist(left, right)
+    z *= math.sqrt(3.0 if form == 1 else 5.0)
     decay = np.exp(-z)
     if form == 2:
         decay *= 1.0 + z * (1.0 + z / 3.0)
     else:
         decay *= 1.0 + z
-    return decay
+    return np.asarray(decay)
 
 
 @dataclass(eq=False)
