@@ -18,6 +18,7 @@ import math
 import resource
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,33 +102,36 @@ class Run(NamedTuple):
     slowest: float
 
 
-def run(problem: Problem, way: str, rounds: int, seed: int) -> Run | None:
+@cache
+def rounds_of(name: str, rounds: int, seed: int) -> tuple[list[dict[str, Any]], np.ndarray, float]:
+    """The contexts, the noise, and the mean of the best rewards, by a thousand rounds of them."""
+    problem, random = PROBLEMS[name], np.random.default_rng([seed, 22])
+    contexts, noise = [], np.empty(rounds)
+    for t in range(rounds):
+        contexts.append(problem.draw(random))
+        noise[t] = problem.noise * random.standard_normal()
+    some = contexts[:: max(rounds // 1000, 1)]
+    return contexts, noise, float(np.mean([problem.best(context) for context in some]))
+
+
+def run(name: str, way: str, rounds: int, seed: int) -> Run | None:
     """Play; None where the way cannot."""
-    random = np.random.default_rng([seed, 22])
+    problem = PROBLEMS[name]
     player = player_of(way, problem.actions, problem.context, seed)
     if player is None:
         return None
-    reward = best = 0.0
-    took = np.zeros((rounds, 2))
-    for t in range(rounds):
-        context = problem.draw(random)
+    contexts, noise, best = rounds_of(name, rounds, seed)
+    rewards, took = np.empty(rounds), np.zeros((rounds, 2))
+    for t, context in enumerate(contexts):
         begin = time.process_time()
         action = player.choose(context)
         middle = time.process_time()
-        value = problem.reward(action, context)
-        seen = value + problem.noise * random.standard_normal()
+        rewards[t] = problem.reward(action, context)
         again = time.process_time()
-        player.learn(seen)
+        player.learn(float(rewards[t] + noise[t]))
         took[t] = middle - begin, time.process_time() - again
-        reward += value
-        if t % max(rounds // 1000, 1) == 0:
-            best += problem.best(context)
-    best *= rounds / len(range(0, rounds, max(rounds // 1000, 1)))
-    return Run(
-        reward / best,
-        float(took.sum(axis=1).mean()) * 1e3,
-        float(np.quantile(took[:, 0], 0.99)) * 1e3,
-    )
+    cost, slowest = float(took.sum(axis=1).mean()), float(np.quantile(took[:, 0], 0.99))
+    return Run(float(rewards.mean()) / best, 1e3 * cost, 1e3 * slowest)
 
 
 def main() -> None:
@@ -141,7 +145,7 @@ def main() -> None:
     ways = [w for way in args.way or WAYS for w in (CATS if way == "cats" else [way])]
     for name in args.problem or PROBLEMS:
         for way in ways:
-            runs = [run(PROBLEMS[name], way, args.rounds, seed) for seed in range(args.seeds)]
+            runs = [run(name, way, args.rounds, seed) for seed in range(args.seeds)]
             played = [one for one in runs if one is not None]
             if not played:
                 continue
