@@ -405,9 +405,7 @@ def _certificate_rows(result: Result, direction: str) -> list[tuple[str, str]]:
     held = such_held(value, result.guarantee, result.optimizer.space.dim)
     gap = gap_says(value, result.guarantee, result.history.trials)
     rows = [("certificate", f"{value:.4g}: {says}")]
-    return rows + [
-        (name, text) for name, text in (("in tests", held), ("unexplored", gap)) if text
-    ]
+    return rows + [(name, text) for name, text in (("in tests", held), ("unexplored", gap)) if text]
 
 
 def _short(value: object) -> str:

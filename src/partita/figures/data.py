@@ -170,3 +170,30 @@ class RunFigure:
     text: str
     progress: Progress
     view: Curve | tuple[Curve, ...] | Map | ArmMap | ArmBars
+
+
+class Line(NamedTuple):
+    """One line of a panel with its band, (k,) each, and its name."""
+
+    name: str
+    band: Band
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """A panel along a context: the value of the best choice, or one parameter of it."""
+
+    axis: Axis
+    lines: Sequence[Line]
+
+
+@dataclass(frozen=True, eq=False)
+class Along:
+    """The best choice along one context: its value, then its parameters."""
+
+    title: str
+    text: str
+    axis: Axis
+    at: FloatArray  # (k,)
+    separate: bool  # whether the places are drawn one by one, not joined
+    panels: Sequence[Choices]

@@ -239,7 +239,7 @@ class RemoteStudy:
         params: Any,
         value: Any,
         std: Any = None,
-        context: Mapping[str, Any] | None = None,
+        context: Any = None,
         *,
         count: Any = None,
     ) -> Any:
@@ -317,12 +317,12 @@ class RemoteStudy:
         """Nothing: what is known of constrained quantities stays on the service."""
         return {}
 
-    def predict(
-        self, params: Sequence[Any] | FloatArray, context: Mapping[str, Any] | None = None
-    ) -> Prediction:
+    def predict(self, params: Sequence[Any] | FloatArray, context: Any = None) -> Prediction:
         """The posterior of the function at n points: mean, std, lower, upper, each (n,)."""
         points = _value(params)
         parts = []
+        if context is not None:
+            points, context = self.contexts.joined_rows(points, context, "predict"), None
         for first in range(0, max(len(points), 1), POINTS):
             body = {"params": points[first : first + POINTS], "context": context}
             parts.append(self._line.post(path_of(self._name, "predict"), body))

@@ -286,7 +286,7 @@ class Study(Answers):
         params: Any,
         value: Any,
         std: Any = None,
-        context: Mapping[str, Any] | None = None,
+        context: Any = None,
         *,
         count: Any = None,
     ) -> Any:
@@ -380,11 +380,18 @@ class Study(Answers):
         self,
         path: str | PathLike[str] | None = None,
         kind: Literal["run", "importance", "slices", "pairs", "timeline"] = "run",
+        *,
+        along: str | None = None,
+        context: Mapping[str, Any] | None = None,
     ) -> Any:
         """A Matplotlib figure of what is known, as `partita show --plot` draws it.
 
-        See `Result.plot`; refused while there are no values.
+        See `Result.plot`, and `Optimizer.plot` for contexts; refused while there are no values.
         """
+        if self.contexts.names or along is not None or context is not None:
+            from partita.optimize.along import plot_along
+
+            return plot_along(self, f"The study {self.path}", path, along, context)
         from .looking import as_result
 
         return as_result(self).plot(path, kind)

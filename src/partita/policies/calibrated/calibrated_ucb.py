@@ -38,7 +38,8 @@ from .places import new_sites, quasi_random, unit_points, unit_slice
 from .regions import Regions
 from .report import Report
 from .search import RENEW_EARLY, Search
-from .slices import SliceProposals, Slices
+from .slice_points import SliceProposals
+from .slices import Slices
 from .values import Sums
 from .views import RegionView, described, views_of
 
@@ -76,7 +77,7 @@ CERTIFIED_DIMS = 20
 #: The number of regions in which the recommended point is searched.
 LIKELIEST = 3
 #: The parts of the policy's saved state, and its counters.
-_PARTS = ("sites", "sums", "regions", "model", "search", "answers")
+_PARTS = ("sites", "sums", "regions", "model", "search", "slices", "answers")
 _COUNTS = ("asked", "probes", "cancelled", "fitted", "seen", "next_fit")
 
 
@@ -393,6 +394,7 @@ class CalibratedUCB(Policy):
         if self._limits is not None:
             self._limits.succeed(site)
         self._search.observe(number, site, value, std)
+        self._slices.observe(number, site, value, std)
         outlook = self._search.outlooks[number]  # a cut would replace it
         self._cut_if_due(number)
         if outlook.stale and len(self._regions) > 1 and self._seen >= len(self._start):
@@ -434,7 +436,7 @@ class CalibratedUCB(Policy):
             number = self._take(site, value, std)
             if self._limits is not None:
                 self._limits.succeed(site)
-            self._search.renew_soon(number)
+            self._renew_soon(number)
             if self._seen < RESTART or self._seen == end:
                 afresh = self._seen > RESTART_GROWTH * fitted
                 fitted = self._seen if self._refit_if_due(afresh, at_once=True) else fitted
@@ -456,7 +458,7 @@ class CalibratedUCB(Policy):
         number = self._place(site)
         if self._limits is not None:
             self._limits.succeed(site)
-        self._search.renew_soon(number)
+        self._renew_soon(number)
         self._cut_if_due(number)
         self._refit_if_due()
 
@@ -512,7 +514,13 @@ class CalibratedUCB(Policy):
         if self._drift is not None:
             self._drift.forget_forecasts()
         self._search.renew_all(revive=True)
+        self._slices.renew_all()
         return True
+
+    def _renew_soon(self, number: int) -> None:
+        """Have a region renewed before it is used again."""
+        self._search.renew_soon(number)
+        self._slices.renew_soon(number)
 
     def _cut_if_due(self, number: int) -> None:
         """Split a region in two, and its halves, while they have too many sites."""
@@ -521,6 +529,7 @@ class CalibratedUCB(Policy):
             number = due.pop()
             if self._regions.cut(number, scales):
                 self._search.follow_cut(number)
+                self._slices.renew_soon(number)
                 due += [number, len(self._regions) - 1]
 
     # -- what no longer holds -------------------------------------------------------------------
