@@ -151,8 +151,9 @@ def draw_map(figure: Any, panel: Any, shown: Map) -> None:
     dots = {"s": 8, "color": "white", "alpha": 0.8, "linewidth": 0.35, "edgecolor": INK}
     broken = np.zeros(len(shown.dots), bool) if shown.broken is None else shown.broken
     panel.scatter(*shown.dots[~broken].T, **dots, zorder=4)
-    red = {"s": 13, "color": RED, "linewidth": 0.6, "edgecolor": "white"}
-    panel.scatter(*shown.dots[broken].T, **red, zorder=4)
+    if broken.any():
+        red = {"s": 13, "color": RED, "linewidth": 0.6, "edgecolor": "white"}
+        panel.scatter(*shown.dots[broken].T, **red, zorder=4)
     if len(shown.failed):
         panel.scatter(*shown.failed.T, s=14, marker="x", color=RED, linewidth=0.9, zorder=4)
     draw_star(panel, shown.answer, 280)
