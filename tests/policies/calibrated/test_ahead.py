@@ -153,3 +153,19 @@ def test_a_bad_fit_in_a_snapshot_is_refused(field):
     state["model"]["fitting"][field] = -1 * state["model"]["fitting"][field] - 1
     with pytest.raises(pt.errors.PartitaError):
         policy_of()._restore(Saved(state))
+
+
+@pytest.mark.parametrize("kind", ["fixed", "own points", "many dimensions"])
+def test_fits_go_on_where_the_search_does_not_choose(kind):
+    dim = 12 if kind == "many dimensions" else 2
+    policy, rng = policy_of(dim), np.random.default_rng(8)
+    ended = 0
+    for _ in range(130):
+        if kind == "fixed":
+            x = policy.ask(fixed={0: float(rng.random())})
+        else:
+            x = policy.ask() if kind == "many dimensions" else rng.random(dim)
+        learning = policy._model.learning
+        policy.tell(x, evaluate(np.asarray(x), rng))
+        ended += learning and not policy._model.learning
+    assert ended >= (1 if dim > 10 else 2)  # with many dimensions, fits are rarer

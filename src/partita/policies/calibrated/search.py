@@ -44,7 +44,7 @@ SETTLED = 1e-2
 #: price.
 BETTER, DRAWN = 0.1, 4
 #: Numbers that `Search` counts with.
-_CLOCKS = ("_clock", "_turn", "_settled", "_explored")
+_CLOCKS = ("_clock", "_turn", "_settled", "_explored", "_chosen")
 
 
 class Shaped(NamedTuple):
@@ -76,6 +76,9 @@ class Search:
     _turn: int = 0
     _settled: int = 0
     _explored: int = 0
+    #: Whether a site was chosen since a renewal was prepared: 0 or 1. Where others choose, as with
+    #: coordinates fixed, none is prepared.
+    _chosen: int = 0
     #: The first half of a renewal that is due, done ahead.
     _preparation: Preparation | None = None
     #: What the model says of the last point that was chosen by its index.
@@ -226,6 +229,7 @@ class Search:
         `told` values have come, and `pending` says how often sites are awaited. Without noise,
         another maximum is looked for only to `explore`.
         """
+        self._chosen = 1
         plan = Plan(pending, self._sites, self._regions.home)
         outlook = self._best_region(probe, told, plan)
         if explore and self._sums.exact and not probe and self._is_settled(outlook):
@@ -319,7 +323,12 @@ class Search:
         return max(due, key=lambda one: one.index)
 
     def prepare(self, told: int) -> bool:
-        """Do half of the next renewal ahead, if one is due; whether there was anything to do."""
+        """Do half of the next renewal ahead, if one is due; whether there was anything to do.
+
+        Once for each choice: what is not used must not keep other work from being done.
+        """
+        if not self._chosen:
+            return False
         best = max(self.outlooks, key=lambda one: one.index)
         needed = best.stale or best.candidates is None
         due = best if needed else self._next_due()
@@ -328,7 +337,7 @@ class Search:
         ready = self._preparation
         if ready is not None and ready.region is due.region and self._holds(ready):
             return False
-        self._preparation = self._prepared(due.region, self._drawn(told))
+        self._chosen, self._preparation = 0, self._prepared(due.region, self._drawn(told))
         return True
 
     def _any_region(self, told: int, plan: Plan) -> Outlook:
