@@ -101,7 +101,7 @@ def in_flight(problem, policy, evals, seed, n):
     rng, regret, done = np.random.default_rng(seed), 0.0, 0
     rows, left = [], np.zeros(0, dtype=np.int64)
     while done < evals:
-        free = n - int(left.sum())
+        free = min(n, evals - done) - int(left.sum())
         if free > 0:
             new = optimizer.plan(free)
             rows += new
