@@ -146,15 +146,17 @@ class _Service:
     # -- answers ---------------------------------------------------------------------------------
 
     async def _recommend(self, request: Request) -> Response:
-        context, fixed = (_query(request, name) for name in ("context", "fixed"))
+        worst = request.query_params.get("context") == "worst"
+        context = None if worst else _query(request, "context")
+        fixed = _query(request, "fixed")
 
         def recommend(study: Any) -> dict[str, Any]:
-            best = study.recommend(context, fixed)
+            best = None if worst and study.contexts.names else study.recommend(context, fixed)
             return {
-                "params": best.params,
-                "mean": best.mean,
-                "lower": best.lower,
-                "upper": best.upper,
+                **{
+                    name: None if best is None else getattr(best, name)
+                    for name in ("params", "mean", "lower", "upper")
+                },
                 "certificate": study.certificate(context, fixed),
                 "guarantee": study.guarantee,
                 "told": study.n_told,
