@@ -1,5 +1,6 @@
 """Studies that a service keeps: the methods of `Study`, and `minimize` from several places."""
 
+import math
 import pickle
 import threading
 
@@ -68,6 +69,17 @@ def test_answers_for_several_contexts(server, tmp_path):
     several = remote.recommend(context=hours)
     assert [one.params for one in several] == [one.params for one in local.recommend(context=hours)]
     assert several[0].params == remote.recommend(context=hours[0]).params
+    rows = [{"price": i / 10} for i in range(8)]
+    for study in (local, remote):
+        given = [{"hour": float(i)} for i in range(8)]
+        assert len(study.add(rows, [0.1] * 8, context=given)) == 8
+        assert len(study.add({"price": [0.2, 0.3] * 8}, [0.1] * 16, context={"hour": 3.5})) == 16
+    ours, theirs = (study.predict(rows[:2], context=hours[:2]) for study in (local, remote))
+    assert np.array_equal(ours.mean, theirs.mean)
+    assert 0.0 < local.certificate() < math.inf
+    assert remote.certificate() == local.certificate()
+    with pytest.raises(InvalidInput, match="the context hour is missing"):
+        remote.recommend()
 
 
 def test_errors_are_those_of_python(server):

@@ -164,7 +164,7 @@ def description(version: str) -> dict[str, Any]:
         ),
         f"{one}/recommend": _get(
             "The best parameters by all values, with bounds and certificate.",
-            _query("context", "JSON object"),
+            _query("context", "JSON object, or worst for the certificate of the worst context"),
             _query("fixed", "JSON object"),
         ),
         f"{one}/predict": {
