@@ -44,7 +44,7 @@ define install
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '$(1)'
 endef
 
-.PHONY: help run reproduce dev test test-heavy test-nojit soak lint format docs site notebooks \
+.PHONY: help run reproduce dev test test-heavy test-browser test-nojit soak lint format docs site notebooks \
 	package bench clean distclean
 
 help: ## List the targets
@@ -64,6 +64,14 @@ test: $(DEV_STAMP) ## Run the tests (PYTEST_ARGS="-k name" to choose)
 
 test-heavy: $(HEAVY_STAMP) ## Run the tests with real clusters and servers: Ray, Dask, PostgreSQL
 	$(BIN)/python -m pytest tests/heavy $(HEAVY_ARGS)
+
+# Debian's packages, where this may install them; elsewhere the tests say what to install and skip.
+test-browser: $(DEV_STAMP) ## Run the tests of the live page in a real Chromium
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null \
+		|| { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+			&& apt-get install -y --no-install-recommends chromium chromium-driver; } \
+		|| echo "Install Chromium and its driver: apt-get install chromium chromium-driver" >&2
+	$(BIN)/python -m pytest tests/browser -q
 
 test-nojit: $(DEV_STAMP) ## Run the tests of the compiled loops with the compiler off
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/gp/test_loops.py tests/partition/test_loops.py -q

@@ -18,7 +18,7 @@ The last table has the certificates by dimension, all moments together: how many
 how many of those held. An infinite one says nothing, and is counted in neither. What the library
 says of such certificates (`partita.policies.held`) is this table of
 
-    python benchmarks/bounds.py --problems measured --runs 3
+    python benchmarks/bounds.py --problems measured --runs 1
 
 BBOB's noise is not centred: there the bounds are compared with E[y] instead of f, and where the
 noise is Cauchy's, which has no mean, with the median of y. A run is an instance.
@@ -84,8 +84,8 @@ class Check(NamedTuple):
     certified: float
 
 
-def run(name: str, noise: str, seed: int, evaluations: int) -> list[Check]:
-    policy, problem, steps, points = begun(name, noise, seed, evaluations)
+def run(name: str, noise: str, seed: int, evaluations: int, first: int = 0) -> list[Check]:
+    policy, problem, steps, points = begun(name, noise, first + seed, evaluations)
     values = problems.expected(problem, problem.function(points))
     checks = []
     for t, _ in steps:
@@ -117,8 +117,10 @@ class Ended(NamedTuple):
     held: bool
 
 
-def run_until(name: str, noise: str, seed: int, evaluations: int, tolerance: float) -> Ended:
-    policy, problem, steps, _ = begun(name, noise, seed, evaluations)
+def run_until(
+    name: str, noise: str, seed: int, evaluations: int, tolerance: float, first: int = 0
+) -> Ended:
+    policy, problem, steps, _ = begun(name, noise, first + seed, evaluations)
     t, reached = 0, False
     for t, _ in steps:
         if t % LOOK_EVERY == 0:
@@ -214,6 +216,7 @@ def main() -> None:
     }
     add = command.add_argument
     add("--runs", type=int, default=20, help="seeds a problem")
+    add("--first", type=int, default=0, help="the first seed")
     add(
         "--problems",
         nargs="+",
@@ -229,7 +232,7 @@ def main() -> None:
     groups = [(name, noise) for noise in options.noise for name in chosen if name not in bbob.DIMS]
     skewed = [(name, bbob.OWN) for name in chosen if name in bbob.DIMS]
     if options.tolerance is None:
-        play = partial(run, evaluations=options.evaluations)
+        play = partial(run, evaluations=options.evaluations, first=options.first)
         make = partial(grouped, play, runs=options.runs, jobs=options.jobs)
         if groups:
             report(make(groups), options.runs)
@@ -241,7 +244,12 @@ def main() -> None:
         return
     if skewed:
         command.error("--tolerance is for functions whose noise is centred, not for BBOB's")
-    play = partial(run_until, evaluations=options.evaluations, tolerance=options.tolerance)
+    play = partial(
+        run_until,
+        evaluations=options.evaluations,
+        tolerance=options.tolerance,
+        first=options.first,
+    )
     head = ["ended within", "evaluations, median", "certificate held"]
     print_groups(head, grouped(play, groups, options.runs, options.jobs), cells_of_ends)
 

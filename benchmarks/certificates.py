@@ -5,6 +5,7 @@
     python benchmarks/certificates.py target      d = 2, noise on [−0.1, 0.1], 20,000 evaluations
     python benchmarks/certificates.py holds       200 runs of each family: bounds that failed
     python benchmarks/certificates.py paper       the paper's functions on a grid, T = 10,000
+    python benchmarks/certificates.py splits      the same with split="optimal" beside the default
     python benchmarks/certificates.py levels      γ/log n of cells by level, split="optimal"
 
 Functions are the paper's (`RKHSFunction.sample`) for the kernel named, with B their norm. Regret is
@@ -291,6 +292,28 @@ def paper(o: Options) -> None:
     print_table(("d", "runs", "regret", "certificate, λ = α", "five λ", "ratio"), rows)
 
 
+def splits(o: Options) -> None:
+    """The paper's functions with the default split and with the optimal one."""
+    marks = (1_000 if o.short else 10_000,)
+    ways = ((), (("split", "optimal"),))
+    groups = [
+        (dim, nu, 1.0, marks, "grid", way) for dim in (1, 2, 3) for nu in (1.5, 2.5) for way in ways
+    ]
+    rows = [
+        (
+            str(dim),
+            str(nu),
+            "optimal" if way else "information",
+            f"{np.mean([one[-1].regret for one in results]):.4f}",
+            f"{np.mean([one[-1].certificate for one in results]):.3f}",
+            f"{np.mean([one[-1].cells for one in results]):.0f}",
+            str(sum(not one[-1].held for one in results)),
+        )
+        for (dim, nu, _, _, _, way, *_), results in grouped_runs(groups, o).items()
+    ]
+    print_table(("d", "ν", "split", "regret", "certificate", "cells", "failed"), rows)
+
+
 def levels(o: Options) -> None:
     """γ/log n by level with the optimal split: lemma 3 says that it is bounded."""
     marks = (10_000 if o.short else 100_000,)
@@ -313,6 +336,7 @@ def main() -> None:
         "target": target,
         "holds": holds,
         "paper": paper,
+        "splits": splits,
         "levels": levels,
     }
     add = options.add_argument

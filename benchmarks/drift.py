@@ -3,7 +3,8 @@
 A bump of width 0.16 in two dimensions, of height 1 with noise 0.2, stays ("none"), jumps after 4/5
 of the rounds ("jump"), walks by 0.002 in each coordinate at each round ("walk"), or goes round once
 in 1,000 rounds ("season"). Ways: drift=True ("drift"), drift=False ("still"), a new policy every
-1,000 rounds ("restarts"), and one that begins each 100 rounds with the last 500 values ("window").
+1,000 rounds ("restarts"), one that begins each 100 rounds with the last 500 values ("window"), and
+nevergrad's TBPSA ("tbpsa", if nevergrad is there; it evaluates and never returns to old points).
 
     python benchmarks/drift.py [--rounds 5000] [--seeds 3] [--world jump] [--way drift]
 """
@@ -13,12 +14,14 @@ from __future__ import annotations
 import argparse
 import math
 import time
+from typing import Any
 
 import numpy as np
 
 import partita as pt
 
-WORLDS, WAYS = ("none", "jump", "walk", "season"), ("drift", "still", "restarts", "window")
+WORLDS = ("none", "jump", "walk", "season")
+WAYS = ("drift", "still", "restarts", "window", "tbpsa")
 BOX = pt.Box([0, 0], [1, 1])
 FAR, STEP, WIDTH, NOISE = 0.4, 0.002, 0.16, 0.2
 
@@ -44,10 +47,32 @@ def middles(world: str, rounds: int, seed: int) -> np.ndarray:
     return where
 
 
+class Tbpsa:
+    """nevergrad's TBPSA, with `ask` and `tell` as a policy has them."""
+
+    def __init__(self, rounds: int, seed: int) -> None:
+        import nevergrad
+
+        space = nevergrad.p.Array(init=np.full(2, 0.5)).set_bounds(0, 1)
+        space.random_state.seed(seed)
+        self._inner = nevergrad.optimizers.TBPSA(space, budget=rounds)
+
+    def ask(self) -> np.ndarray:
+        """The next point."""
+        self._last = self._inner.ask()
+        return np.asarray(self._last.value)
+
+    def tell(self, x: np.ndarray, y: float) -> None:
+        """Report its value; TBPSA minimises."""
+        self._inner.tell(self._last, -y)
+
+
 def run(world: str, way: str, rounds: int, seed: int) -> tuple[np.ndarray, float]:
     """The loss of each round, and milliseconds a round."""
     random = np.random.default_rng([seed, 23])
-    policy = pt.CalibratedUCB(BOX, seed=seed, drift=way == "drift")
+    policy: Any = pt.CalibratedUCB(BOX, seed=seed, drift=way == "drift")
+    if way == "tbpsa":
+        policy = Tbpsa(rounds, seed)
     points, values, lost = [], [], []
     begin = time.perf_counter()
     for t, middle in enumerate(middles(world, rounds, seed)):

@@ -1,123 +1,162 @@
 """Measure choices for contexts: the mean reward of a round, as a part of the best possible.
 
 Problems: the toy (the best price follows the context), a price for two segments with their own
-demand, and the timeout of a server under a daily load. Ways: one optimizer with the context, one
-without it, and one for each part of the context ("bins").
+demand, a server's timeout and workers under a daily load, a dose by five features of a patient of
+which two matter, and one whose best action is the same for all contexts. Ways: our optimizer with
+the context, without it, and one for each part of the context ("bins"); uniform; LinUCB with a
+quadratic model; a Gaussian process of ten lines; Vowpal Wabbit's CATS with eight settings (give
+--way cats for all of them; it plays one action only, and needs vowpalwabbit).
 
-    python benchmarks/online.py [--rounds 1000] [--seeds 3] [--problem toy] [--way context]
+    python benchmarks/online.py [--rounds 1000] [--seeds 2] [--problem toy] [--way context]
+    python benchmarks/online.py --way context --rounds 100000 --seeds 1 --problem toy
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import resource
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from online_players import CATS, WAYS, player_of, sigmoid
 
-import partita as pt
-
-BINS = 8
+HOURS = {"hour": (0, 24)}
+PATIENT = {f"feature{i}": (0, 1) for i in range(5)}
 
 
 class Problem(NamedTuple):
-    """What is chosen, what is known before, the mean reward, and the noise of a reward."""
+    """Contexts, number of actions, the mean reward of actions in [0, 1], and its noise."""
 
-    space: dict[str, Any]
     context: dict[str, Any]
-    draw: Callable[[np.random.Generator], dict[str, Any]]
-    reward: Callable[[float, dict[str, Any]], float]
+    actions: int
+    reward: Callable[[np.ndarray, dict[str, Any]], float]
     noise: float
 
+    def draw(self, random: np.random.Generator) -> dict[str, Any]:
+        """A context by chance."""
+        return {
+            name: spec[int(random.integers(len(spec)))]
+            if isinstance(spec, list)
+            else float(random.uniform(*spec))
+            for name, spec in self.context.items()
+        }
+
     def best(self, context: dict[str, Any]) -> float:
-        """The highest mean reward for a context, on a fine grid."""
-        (low, high), *_ = self.space.values()
-        return max(self.reward(x, context) for x in np.linspace(low, high, 400).tolist())
+        """The highest mean reward for a context, on a grid that is refined once."""
+        middle, side = np.full(self.actions, 0.5), 1.0
+        best = -math.inf
+        for points in (41 if self.actions == 1 else 21, 21):
+            axes = [np.clip(m + side * np.linspace(-0.5, 0.5, points), 0, 1) for m in middle]
+            grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, self.actions)
+            rewards = [self.reward(x, context) for x in grid]
+            middle, best = grid[int(np.argmax(rewards))], max(best, *rewards)
+            side = 3.0 * side / (points - 1)
+        return best
 
 
-def _toy(x: float, context: dict[str, Any]) -> float:
-    return math.exp(-(((x - 0.2 - 0.6 * context["c"]) / 0.15) ** 2))
+def _toy(x: np.ndarray, context: dict[str, Any]) -> float:
+    return math.exp(-(((x[0] - 0.2 - 0.6 * context["c"]) / 0.15) ** 2))
 
 
-def _price(x: float, context: dict[str, Any]) -> float:
+def _price(x: np.ndarray, context: dict[str, Any]) -> float:
+    price = 1 + 9 * x[0]
     middle, slope = (4.0, 1.2) if context["segment"] == "new" else (6.5, 2.0)
     middle += 0.8 * math.sin(2 * math.pi * context["hour"] / 24)
-    return x / 10 / (1 + math.exp(slope * (x - middle)))
+    return price / 10 * sigmoid(slope * (middle - price))
 
 
-def _server(x: float, context: dict[str, Any]) -> float:
+def _server(x: np.ndarray, context: dict[str, Any]) -> float:
     load = 0.5 - 0.45 * math.cos(2 * math.pi * context["hour"] / 24)
-    return 1.0 - abs(x - (1.0 + 6.0 * load**2)) / 8.0
+    late = abs(x[0] - (0.1 + 0.7 * load**2))  # a timeout that is too short or too long
+    idle = x[1] - (0.15 + 0.8 * load)  # workers: too few cost more than too many
+    return 1.0 - 0.8 * late - (0.5 * idle if idle > 0 else -1.2 * idle)
+
+
+def _dose(x: np.ndarray, context: dict[str, Any]) -> float:
+    needed = 0.15 + 0.45 * context["feature1"] + 0.25 * context["feature3"] ** 2
+    return math.exp(-(((x[0] - needed) / 0.2) ** 2)) - 0.3 * max(x[0] - needed, 0.0)
+
+
+def _easy(x: np.ndarray, context: dict[str, Any]) -> float:
+    return 1.0 - 2.0 * (x[0] - 0.62) ** 2 + 0.2 * (context["c"] - 0.5)
 
 
 PROBLEMS = {
-    "toy": Problem({"x": (0, 1)}, {"c": (0, 1)}, lambda r: {"c": float(r.random())}, _toy, 0.3),
-    "price": Problem(
-        {"x": (1, 10)},
-        {"hour": (0, 24), "segment": ["new", "old"]},
-        lambda r: {
-            "hour": float(r.uniform(0, 24)),
-            "segment": ["new", "old"][int(r.integers(2))],
-        },
-        _price,
-        0.2,
-    ),
-    "server": Problem(
-        {"x": (0.5, 8.5)},
-        {"hour": (0, 24)},
-        lambda r: {"hour": float(r.uniform(0, 24))},
-        _server,
-        0.2,
-    ),
+    "toy": Problem({"c": (0, 1)}, 1, _toy, 0.3),
+    "price": Problem({**HOURS, "segment": ["new", "old"]}, 1, _price, 0.2),
+    "server": Problem(HOURS, 2, _server, 0.2),
+    "dose": Problem(PATIENT, 1, _dose, 0.2),
+    "easy": Problem({"c": (0, 1)}, 1, _easy, 0.2),
 }
 
 
-def _bin(problem: Problem, context: dict[str, Any]) -> tuple[Any, ...]:
-    def part(name: str) -> Any:
-        value, spec = context[name], problem.context[name]
-        return value if isinstance(spec, list) else int(BINS * value / spec[1])
+class Run(NamedTuple):
+    """The mean reward over the best; milliseconds a round, and the 99th percentile of a choice."""
 
-    return tuple(part(name) for name in problem.context)
+    part: float
+    cost: float
+    slowest: float
 
 
-def run(problem: Problem, way: str, rounds: int, seed: int) -> tuple[float, float]:
-    """The mean reward as a part of the best possible, and milliseconds a round."""
-    random = np.random.default_rng([seed, 22])
-    context_of = problem.context if way == "context" else None
-    optimizers: dict[Any, pt.Optimizer] = {}
-    reward = best = 0.0
-    begin = time.perf_counter()
-    for _ in range(rounds):
-        context = problem.draw(random)
-        key = _bin(problem, context) if way == "bins" else None
-        if key not in optimizers:
-            optimizers[key] = pt.Optimizer(
-                problem.space, direction="maximize", seed=seed, context=context_of
-            )
-        trial = optimizers[key].ask(context=context if context_of else None)
-        value = problem.reward(trial.params["x"], context)
-        optimizers[key].tell(trial, value + problem.noise * random.standard_normal())
-        reward += value
-        best += problem.best(context)
-    return reward / best, (time.perf_counter() - begin) / rounds * 1e3
+@cache
+def rounds_of(name: str, rounds: int, seed: int) -> tuple[list[dict[str, Any]], np.ndarray, float]:
+    """The contexts, the noise, and the mean of the best rewards, by a thousand rounds of them."""
+    problem, random = PROBLEMS[name], np.random.default_rng([seed, 22])
+    contexts, noise = [], np.empty(rounds)
+    for t in range(rounds):
+        contexts.append(problem.draw(random))
+        noise[t] = problem.noise * random.standard_normal()
+    some = contexts[:: max(rounds // 1000, 1)]
+    return contexts, noise, float(np.mean([problem.best(context) for context in some]))
+
+
+def run(name: str, way: str, rounds: int, seed: int) -> Run | None:
+    """Play; None where the way cannot."""
+    problem = PROBLEMS[name]
+    player = player_of(way, problem.actions, problem.context, seed)
+    if player is None:
+        return None
+    contexts, noise, best = rounds_of(name, rounds, seed)
+    rewards, took = np.empty(rounds), np.zeros((rounds, 2))
+    for t, context in enumerate(contexts):
+        begin = time.process_time()
+        action = player.choose(context)
+        middle = time.process_time()
+        rewards[t] = problem.reward(action, context)
+        again = time.process_time()
+        player.learn(float(rewards[t] + noise[t]))
+        took[t] = middle - begin, time.process_time() - again
+    cost, slowest = float(took.sum(axis=1).mean()), float(np.quantile(took[:, 0], 0.99))
+    return Run(float(rewards.mean()) / best, 1e3 * cost, 1e3 * slowest)
 
 
 def main() -> None:
     """Print a line for each problem and way."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=1000)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--problem", choices=PROBLEMS, action="append")
-    parser.add_argument("--way", choices=("context", "none", "bins"), action="append")
+    parser.add_argument("--way", choices=(*WAYS, "cats"), action="append")
     args = parser.parse_args()
+    ways = [w for way in args.way or WAYS for w in (CATS if way == "cats" else [way])]
     for name in args.problem or PROBLEMS:
-        for way in args.way or ("context", "none", "bins"):
-            runs = [run(PROBLEMS[name], way, args.rounds, seed) for seed in range(args.seeds)]
-            parts = ", ".join(f"{part:.3f}" for part, _ in runs)
-            cost = np.mean([ms for _, ms in runs])
-            print(f"{name:8} {way:8} {args.rounds:7,} rounds: {parts}  ({cost:.1f} ms)", flush=True)
+        for way in ways:
+            runs = [run(name, way, args.rounds, seed) for seed in range(args.seeds)]
+            played = [one for one in runs if one is not None]
+            if not played:
+                continue
+            parts = ", ".join(f"{one.part:.3f}" for one in played)
+            cost, slowest = (np.mean([one[i] for one in played]) for i in (1, 2))
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            print(
+                f"{name:7} {way:18} {args.rounds:7,} rounds: {parts}  ({cost:.2f} ms a round, 99 "
+                f"of 100 choices within {slowest:.1f} ms, {memory:.0f} MB)",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

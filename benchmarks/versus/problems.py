@@ -39,6 +39,9 @@ LITERATURE = {"branin": 2, "camel": 2, "eggholder": 2, "hartmann3": 3, "hartmann
 ACKLEY = {"ackley-2": 2, "ackley-5": 5}
 DIMS = SYNTHETIC | LITERATURE | ACKLEY
 NAMES = tuple(DIMS)
+#: The same in other dimensions, to check certificates on.
+MORE_SYNTHETIC, MORE_ACKLEY = {"rkhs-4": 4, "rkhs-5": 5}, {"ackley-3": 3, "ackley-4": 4}
+MORE = MORE_SYNTHETIC | MORE_ACKLEY
 TITLES = (
     {
         "rkhs-1": "RKHS 1",
@@ -53,6 +56,7 @@ TITLES = (
         "ackley-2": "Ackley 2",
         "ackley-5": "Ackley 5",
     }
+    | {name: name.replace("rkhs", "RKHS").replace("a", "A").replace("-", " ") for name in MORE}
     | bbob.TITLES
     | unseen.TITLES
     | later.TITLES
@@ -60,7 +64,8 @@ TITLES = (
 )
 #: With BBOB's and the unseen ones.
 EVERY = {
-    name: (dim, NOISES) for name, dim in (DIMS | unseen.DIMS | later.DIMS | wide.DIMS).items()
+    name: (dim, NOISES)
+    for name, dim in (DIMS | MORE | unseen.DIMS | later.DIMS | wide.DIMS).items()
 } | {name: (dim, (bbob.OWN,)) for name, dim in bbob.DIMS.items()}
 
 
@@ -79,9 +84,9 @@ def build(name: str, noise: str, seed: int) -> Problem:
         return replace(later.build(name, seed), half_width=WIDTHS[noise])
     if name in wide.DIMS:
         return replace(wide.build(name, seed), half_width=WIDTHS[noise])
-    if name not in SYNTHETIC:
+    if name not in SYNTHETIC | MORE_SYNTHETIC:
         return replace(_fixed(name), half_width=WIDTHS[noise])
-    problem = _synthetic(DIMS[name], seed)
+    problem = _synthetic((DIMS | MORE)[name], seed)
     return problem if noise == "tenth" else replace(problem, half_width=_half_range(problem))
 
 
@@ -119,9 +124,9 @@ def _half_range(problem: Problem) -> float:
 @cache
 def _fixed(name: str) -> Problem:
     """A problem that no seed changes."""
-    if name not in ACKLEY:
+    if name not in ACKLEY | MORE_ACKLEY:
         return ProblemSpec(name, DIMS[name], norm_bound=1.0, continuous=True).build(0)
-    dim = ACKLEY[name]
+    dim = (ACKLEY | MORE_ACKLEY)[name]
     function = shifted_ackley(dim)
     return on_cube(Problem, dim, function, 1.0, problems.average(function, dim), half_width=1.0)
 

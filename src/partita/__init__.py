@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .model.kernels import Matern
     from .model.mixed import Mixed
     from .model.noise import Bernoulli, Bounded, Gaussian, SubGaussian, Uniform
+    from .optimize.aggregates import Aggregate
     from .optimize.optimizer import Optimizer
     from .optimize.trial import Suggestion, Trial
     from .policies.base import Policy
@@ -58,6 +59,7 @@ _HOME = {
     "maximize": "front",
     "minimize": "front",
     "scipy_method": "front",
+    "Aggregate": "optimize.aggregates",
     "Optimizer": "optimize.optimizer",
     "Suggestion": "optimize.trial",
     "Trial": "optimize.trial",
@@ -98,6 +100,7 @@ __all__ = [
     "IGPUCB",
     "OFUL",
     "SOO",
+    "Aggregate",
     "Arms",
     "Bernoulli",
     "Bounded",

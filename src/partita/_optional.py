@@ -9,11 +9,13 @@ from partita.errors import PartitaError
 
 #: The extra that brings each package: `pip install 'partita[plot]'`.
 _EXTRAS = {
+    "anywidget": "notebook",
     "joblib": "experiments",
     "matplotlib": "plot",
     "pandas": "tables",
     "pyarrow": "tables",
     "starlette": "web",
+    "traitlets": "notebook",
     "uvicorn": "web",
 }
 

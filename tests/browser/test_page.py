@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
+from support import axe
 from support.browser import CHROMIUM, DRIVER, MISSING, Browser
 from support.service import Server
 
@@ -100,7 +101,7 @@ def test_values_arrive_and_nothing_is_taken_for_html(server, browser):
     browser.until("return document.body.innerText.includes('no values yet')")
     worker = threading.Thread(target=evaluate, args=(study, 60))
     worker.start()
-    browser.until("return Number(document.querySelectorAll('.big')[3].textContent) >= 60")
+    browser.until("return Number(document.querySelectorAll('.big')[2].textContent) >= 60")
     worker.join()
     browser.until("return document.querySelectorAll('.slices figure').length === 3")
     browser.until("return document.querySelectorAll('.bar').length === 3")
@@ -136,6 +137,156 @@ def test_it_can_be_read_by_everybody(server, browser, dark, width):
         browser.until("return document.querySelector(arguments[0])", there)
         assert browser.run(CHECK) == []
     browser.show(1280, 1600)
+
+
+@pytest.fixture(scope="module")
+def axe_text(tmp_path_factory):
+    text = axe.axe_script(tmp_path_factory.mktemp("axe"))
+    if text is None:
+        pytest.skip(axe.MISSING)
+    return text
+
+
+#: Serious and critical faults that axe-core finds, once it is done.
+FAULTS = """
+window.found ??= axe.run().then((told) => { window.faults = told.violations.filter((v) => ["serious", "critical"].includes(v.impact))
+  .flatMap((v) => v.nodes.map((node) => `${v.id}: ${node.html.slice(0, 200)} ${node.failureSummary}`)); });
+return window.faults && {faults: window.faults};
+"""
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_no_serious_fault(server, browser, axe_text, dark):
+    study = pt.connect(f"{server.url}/for-axe", space=SPACE)
+    if not study.n_told:
+        evaluate(study, 30)
+        study.ask()
+    browser.show(1280, 1600, dark)
+    for address, there in (
+        ("", "tr.link"),
+        ("#/for-axe", ".slices figure"),
+        ("#/for-axe", "dialog"),
+    ):
+        browser.open("about:blank")
+        browser.open(f"{server.url}/{address}")
+        if there == "dialog":
+            browser.click("Add a known value")
+        browser.until("return document.querySelector(arguments[0])", there)
+        if address:
+            browser.until("return document.querySelectorAll('.bar').length === 3")
+        browser.run(axe_text)
+        assert browser.until(FAULTS, patience=60)["faults"] == []
+    browser.show(1280, 1600)
+
+
+def test_the_map_moves_by_keys_and_nothing_jumps(server, browser):
+    study = pt.connect(f"{server.url}/keys", space={"a": (0.0, 1.0), "b": (0.0, 1.0)})
+    study.add(
+        [{"a": i / 30, "b": (i * 7 % 30) / 30} for i in range(30)], [i / 30 for i in range(30)]
+    )
+    browser.open(f"{server.url}/#/keys")
+    text = "return document.querySelector('.slices').previousElementSibling.textContent"
+    browser.until("return document.querySelectorAll('.slices figure').length === 2")
+    before, tops = (
+        browser.until(text),
+        "return [...document.querySelectorAll('section')].map((s) => s.offsetTop)",
+    )
+    browser.run(
+        "const c = document.querySelector('canvas.map'); c.focus();"
+        "for (const key of ['ArrowUp', 'ArrowLeft', 'ArrowRight']) c.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}))"
+    )
+    browser.until(f"{text} !== arguments[0]", before)
+    browser.click("Back to the answer")
+    browser.until("return document.querySelectorAll('.bar').length === 2")
+    places = browser.run(tops)
+    study.add({"a": 0.5, "b": 0.5}, 0.25)
+    browser.until("return document.querySelectorAll('.big')[2].textContent === '31'")
+    assert browser.run(tops) == places
+
+
+def test_a_form_has_a_field_for_each_parameter(server, browser):
+    study = pt.connect(f"{server.url}/forms", space=SPACE)
+    browser.open(f"{server.url}/#/forms")
+    browser.click("Add a known value")
+    browser.until("return document.querySelectorAll('.fields input, .fields select').length === 3")
+    browser.run(
+        "const [lr, depth, kind] = document.querySelectorAll('.fields input, .fields select');"
+        "lr.value = '0.01'; depth.value = '7'; kind.value = '1'"
+    )
+    browser.fill("[name=value]", "0.5")
+    browser.click("Add")
+    browser.until("return !document.getElementById('dialog').open")
+    (row,) = study.trials
+    assert (row.params, row.value) == ({"lr": 0.01, "depth": 7, "kind": EVIL}, 0.5)
+
+
+def test_a_page_for_reading_has_no_acts(tmp_path):
+    study = pt.Study.open(tmp_path / "still.db", SPACE)
+    evaluate(study, 6)
+    study.ask()
+    study.close()
+    with Server(tmp_path, "--read-only") as server, Browser() as browser:
+        browser.open(f"{server.url}/#/still")
+        browser.until("return document.querySelectorAll('.slices figure').length === 3")
+        words = browser.run(
+            "return [...document.querySelectorAll('button')].map((b) => b.textContent)"
+        )
+        assert not {"Ask for a trial", "Add a known value", "Tell", "Cancel"} & set(words)
+        assert "Download Parquet" in words
+        browser.open("about:blank")
+        browser.open(server.url)
+        browser.until("return document.querySelectorAll('tr.link').length === 1")
+        assert browser.run("return document.querySelector('button.main').hidden")
+
+
+WIDGET = """<!doctype html><meta charset="utf-8"><div id="cell"></div><script type="module">
+import widget from "./bundle.js";
+window.sent = []; window.heard = [];
+const values = {name: "study", style: STYLE};
+const model = {get: (name) => values[name], send: (message) => window.sent.push(message),
+  on: (kind, f) => window.heard.push(f), off: () => {}};
+widget.render({model, el: document.getElementById("cell")});
+</script>"""
+
+
+def test_the_widget_shows_the_page_in_a_notebook(tmp_path):
+    """Without a notebook: what the widget sends is answered here, as the kernel would."""
+    from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+    from partita.service import bundle
+    from partita.service.notebook import Answerer
+
+    study = pt.Study.open(tmp_path / "tune.db", SPACE)
+    evaluate(study, 25)
+    kernel = Answerer(study)
+    (tmp_path / "bundle.js").write_text(bundle.script(), encoding="utf-8")
+    page = WIDGET.replace("STYLE", json.dumps(bundle.style()))
+    (tmp_path / "index.html").write_text(page, encoding="utf-8")
+    handler = type("Quiet", (SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
+    files = ThreadingHTTPServer(("127.0.0.1", 0), lambda *a: handler(*a, directory=tmp_path))
+    threading.Thread(target=files.serve_forever, daemon=True).start()
+    with Browser() as browser:
+        browser.open(f"http://127.0.0.1:{files.server_port}/index.html")
+        root = "const root = document.getElementById('cell').shadowRoot;"
+
+        def answer():
+            for message in browser.run("return (window.sent ?? []).splice(0)"):
+                told = kernel.answer(message["method"], message["path"], message.get("content"))
+                reply = {"id": message["id"], **told}
+                browser.run("window.heard.forEach((f) => f(arguments[0]))", reply)
+
+        for _ in range(100):
+            answer()
+            if browser.run(f"{root} return root.querySelectorAll('.bar').length === 3"):
+                break
+        assert browser.run(f"{root} return root.querySelectorAll('.slices .u-over').length") == 3
+        evaluate(study, 1)
+        browser.run("window.heard.forEach((f) => f(arguments[0]))", {"event": kernel.news()})
+        assert browser.run(f"{root} return root.querySelectorAll('.big')[2].textContent") == "26"
+        assert browser.run(f"{root} return root.querySelectorAll('img').length") == 0
+        assert [line for line in browser.log() if "favicon" not in line] == []
+    files.shutdown()
+    files.server_close()
 
 
 def test_a_restart_is_bridged(server, browser):

@@ -6,7 +6,8 @@ import sys
 import pytest
 
 from partita.commands.named import named_values
-from partita.commands.program import Program, ProgramFailed, read_template
+from partita.commands.printed import ProgramFailed
+from partita.commands.program import Program, read_template
 
 ON_X = ["--param", "x:0:1"]
 PRINTS = (

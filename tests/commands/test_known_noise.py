@@ -8,7 +8,8 @@ import pytest
 from support.studies import PLANE
 
 from partita.commands import main as cli
-from partita.commands.program import Program, ProgramFailed, last_pair, read_template
+from partita.commands.printed import ProgramFailed, last_pair
+from partita.commands.program import Program, read_template
 from partita.study import Study
 
 ON_X = ["--param", "x:0:1"]

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 from partita.commands import processes, supervisor
+from partita.commands.printed import ProgramFailed
 from partita.commands.processes import Direct, Supervisor
-from partita.commands.program import Program, ProgramFailed, read_template
+from partita.commands.program import Program, read_template
 from partita.commands.supervisor import TAIL
 
 PYTHON = sys.executable

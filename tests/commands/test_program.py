@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from partita.commands.program import Program, ProgramFailed, last_number, read_template
+from partita.commands.printed import ProgramFailed, last_number
+from partita.commands.program import Program, read_template
 from partita.commands.supervisor import TAIL
 from partita.errors import InvalidInput
 

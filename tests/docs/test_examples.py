@@ -41,7 +41,7 @@ def found(text, pattern):
 
 def test_each_is_short():
     files = [path for path in EXAMPLES.iterdir() if path.is_file()]
-    assert len(files) == 13  # two of them need clusters: see tests/heavy
+    assert len(files) == 14  # two of them need clusters: see tests/heavy
     for path in files:
         assert len(path.read_text(encoding="utf-8").splitlines()) < 60, path
 
@@ -159,3 +159,10 @@ def test_compiler_flags():
     assert measured < 0.7 * plain_time
     last = out.strip().splitlines()[-1].split()
     assert found(run("compiler_flags.sh", *last[2:]), rf"milliseconds {NUMBER}\n") < plain_time
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_replicates(workers):
+    text = run("replicates.py", "--evals", "20000", "--workers", workers)
+    assert found(text, rf"{NUMBER} quarters at") == 20_000
+    assert found(text, rf"cost {NUMBER} ±") < 1150  # the best is about 1,000; most are far above

@@ -93,7 +93,7 @@ def test_the_command_line_tutorial_runs(tmp_path):
     commands = [line for block in blocks(page, "sh") for line in block.splitlines()]
     first, as_json, shown, table = (run(command, tmp_path) for command in commands)
     expected = re.findall(r"^  (\w+)  ", blocks(page, "text")[0], re.MULTILINE)
-    assert expected == ["threads", "block", "value", "certificate", "bounds"]
+    assert expected == ["threads", "block", "value", "certificate", "unexplored", "bounds"]
     assert re.findall(r"^  (\w+)  ", first, re.MULTILINE) == expected
     assert re.search(r"^40 evaluations", first)
     threads = int(re.search(r"^  threads +(\d+)$", first, re.MULTILINE)[1])

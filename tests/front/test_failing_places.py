@@ -185,3 +185,13 @@ def test_a_callback_sees_the_values():
         callback=lambda evaluation: seen.append(evaluation.values),
     )
     assert [list(values) for values in seen] == [["cost"]] * 4
+
+
+def test_a_hint_about_the_call_is_given_only_if_it_is_about_the_call():
+    def inside(x):
+        return int("1", bass=x)  # an error about arguments, but not those of the function
+
+    with pytest.raises(EvaluationFailed, match="Call your function once yourself"):
+        pt.minimize(inside, {"x": (0.0, 1.0)}, n_evals=3)
+    with pytest.raises(EvaluationFailed, match="the function is called with keywords"):
+        pt.minimize(int, {"x": (0.0, 1.0)}, n_evals=3)  # its signature is not known

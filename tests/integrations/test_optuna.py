@@ -498,18 +498,6 @@ def test_several_objectives_are_refused() -> None:
         study.sampler.recommend(study)
 
 
-def test_constraints_are_refused_each_time() -> None:
-    sampler = PartitaSampler(SPACE, seed=0)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(objective, n_trials=2)
-    trial = study.ask(SPACE)
-    study._storage.set_trial_system_attr(trial._trial_id, "constraints", [1.0])
-    study.tell(trial, 0.0)
-    for _ in range(2):
-        with pytest.raises(InvalidInput, match=r"trial 2 has constraints.*TrialPruned"):
-            study.optimize(objective, n_trials=1)
-
-
 def test_what_is_recommended_can_be_evaluated() -> None:
     def mixed(trial: Any) -> float:
         y, n = trial.suggest_float("y", 0, 1), trial.suggest_int("n", 3, 3)
@@ -579,14 +567,15 @@ def test_the_package_for_optunahub_has_what_its_registry_asks_for() -> None:
 
 def test_the_code_of_the_docs_runs(capsys: pytest.CaptureFixture[str]) -> None:
     text = (HUB.parents[3] / "docs" / "optuna.md").read_text(encoding="utf-8")
-    parts = [part.split("```")[0] for part in text.split("```python\n")[1:5]]
-    first, branches, certified, measured = parts
+    parts = [part.split("```")[0] for part in text.split("```python\n")[1:6]]
+    first, branches, limited, certified, measured = parts
     assert "n_trials=2000" in first
     names: dict[str, Any] = {"train": lambda rate, *_: rate}
     exec(first.replace("n_trials=2000", "n_trials=12"), names)
     assert capsys.readouterr().out.startswith("Suggestion(params={")
     exec(branches, names)
     assert capsys.readouterr().out.startswith("{'model': 'svm', 'C': ")
+    exec(limited, names)  # asserts that the answer is feasible
     exec(certified, names)
     assert len(names["study"].trials) <= 200
     names = {"measure": lambda x, fold: x + 0.1 * fold}

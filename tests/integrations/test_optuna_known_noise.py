@@ -175,3 +175,61 @@ def test_another_attribute_or_none() -> None:
         assert set(stds_by_value(sampler).values()) == {std}
     with pytest.raises(InvalidInput, match="std_attr=3: give the name of a user attribute"):
         PartitaSampler(std_attr=3)  # type: ignore[arg-type]
+
+
+# -- means of several values -----------------------------------------------------------------------
+
+
+def with_count(trial: Any) -> float:
+    """An objective whose value is a mean, but for every third trial."""
+    if trial.number % 3:
+        trial.set_user_attr("std", 0.25)
+        trial.set_user_attr("count", 10 * trial.number)
+    return objective(trial)
+
+
+def test_the_mean_of_several_values_counts_as_these() -> None:
+    sampler = PartitaSampler(SPACE, seed=1)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(with_count, n_trials=9)
+    sampler.recommend(study)
+    assert sampler._model is not None
+    counts = {record.value: record.count for record in sampler._model.optimizer.trials.finished}
+    assert counts == {t.value: t.user_attrs.get("count", 1) for t in study.trials}
+    assert (
+        sampler._model.optimizer.n_values
+        == sum(counts.values())
+        == 3 + 10 * (1 + 2 + 4 + 5 + 7 + 8)
+    )
+
+
+@pytest.mark.parametrize("count", [0, -3, 2.5, "many", True, math.inf])
+def test_a_count_that_cannot_be_used_is_left_out_with_one_warning(
+    count: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def f(trial: Any) -> float:
+        trial.set_user_attr("std", 0.25)
+        trial.set_user_attr("count", count)
+        return objective(trial)
+
+    optuna.logging.enable_propagation()
+    sampler = PartitaSampler(SPACE, seed=1)
+    study = optuna.create_study(sampler=sampler)
+    with caplog.at_level(logging.WARNING):
+        study.optimize(f, n_trials=3)
+        sampler.recommend(study)
+    assert len(told(sampler)) == 3
+    assert sum("count_attr" in record.getMessage() for record in caplog.records) == 1
+
+
+def test_a_count_without_a_deviation_is_an_attribute_like_others() -> None:
+    def f(trial: Any) -> float:
+        trial.set_user_attr("count", 5)
+        return objective(trial)
+
+    sampler = PartitaSampler(SPACE, seed=1)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(f, n_trials=3)
+    sampler.recommend(study)
+    assert sampler._model is not None
+    assert sampler._model.optimizer.n_values == 3

@@ -57,6 +57,10 @@ def test_one_text_is_a_list_of_one_and_a_range_is_two():
     assert both.names == ("cost", "b")
     assert both.intervals == ((1.0, 3.0), (0.0, math.inf))
     assert Constraints(None).names == Constraints([]).names == ()
+    for text in ("1 <= cost <= 3", "3 > cost ≥ 1.0"):
+        one = Constraints([text, "b > 0"])
+        assert (one.names, one.intervals) == (both.names, both.intervals)
+        assert one.texts == (text, "b > 0")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +78,11 @@ def test_one_text_is_a_list_of_one_and_a_range_is_two():
         (["cost <= 1; import os"], "not understood"),
         (["cost = 3"], "an equation is never met exactly"),
         (["cost == 3"], "an equation is never met exactly"),
-        (["1 < cost < 3"], "give two constraints for a range"),
+        (["1 < cost > 3"], "write a range as"),
+        (["1 < cost < 3 < 4"], "write a range as"),
+        (["3 <= cost <= 1"], "which leaves no room"),
+        (["1 <= cost <= 3", "cost < 2"], "has a bound on that side already"),
+        (["1 <= x <= 3"], "about x, a parameter"),
         (["cost <= 1e300"], "at most 1e.150 in size"),
         (["cost <= 3", "cost < 2"], "cost has a bound on that side already"),
         (["cost <= 1", "cost >= 2"], "leaves no room"),

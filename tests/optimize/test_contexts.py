@@ -289,3 +289,45 @@ def test_batches_for_a_context_differ():
     batch = optimizer.ask(4, context={"c": 0.5})
     assert all(trial.context == {"c": 0.5} for trial in batch)
     assert len({trial.params["x"] for trial in batch}) > 1
+
+
+def test_many_values_take_contexts_in_every_form():
+    rows, contexts = [{"x": 0.1}, {"x": 0.2}], [{"c": 0.3}, {"c": 0.4}]
+    given = [
+        (rows, contexts),
+        (rows, {"c": [0.3, 0.4]}),
+        ({"x": [0.1, 0.2]}, contexts),
+        ({"x": [0.1, 0.2]}, {"c": np.array([0.3, 0.4])}),
+        ([{"x": 0.1, "c": 0.3}, {"x": 0.2, "c": 0.4}], None),
+    ]
+    for params, context in given:
+        optimizer = pt.Optimizer({"x": (0, 1)}, context={"c": (0, 1)})
+        assert optimizer.add(params, [1.0, 2.0], context=context) == [0, 1]
+        assert [dict(t.params) for t in optimizer.trials] == [
+            {"x": 0.1, "c": 0.3},
+            {"x": 0.2, "c": 0.4},
+        ]
+    optimizer.add(rows, [1.0, 2.0], context={"c": 0.5})  # one for all
+    assert [t.params["c"] for t in optimizer.trials[2:]] == [0.5, 0.5]
+    at = optimizer.predict(rows, context=contexts)
+    for i in range(2):
+        assert optimizer.predict([rows[i]], context=contexts[i]).mean[0] == at.mean[i]
+
+
+@pytest.mark.parametrize(
+    ("params", "context", "message"),
+    [
+        ([{"x": 0.1}] * 2, [{"c": 0.1}], "2 rows of parameters but 1 contexts"),
+        ({"x": [0.1, 0.2]}, {"c": [0.1]}, "2 rows of parameters but 1 contexts"),
+        ([{"x": 0.1}] * 2, [{"c": 0.1}, {}], "the context c is missing"),
+        ([{"x": 0.1}] * 2, [{"c": 0.1}, {"c": 3}], "row 1 cannot be used"),
+        ([{"x": 0.1, "c": 0.1}], [{"c": 0.1}], "given twice"),
+    ],
+)
+def test_bad_contexts_of_many_values_are_refused(params, context, message):
+    optimizer = pt.Optimizer({"x": (0, 1)}, context={"c": (0, 1)})
+    with pytest.raises(InvalidInput, match=message):
+        optimizer.add(
+            params, [1.0] * len(params if isinstance(params, list) else [1, 2]), context=context
+        )
+    assert optimizer.n_told == 0

@@ -7,6 +7,7 @@ import pytest
 
 import partita as pt
 from partita.front import maximize, minimize
+from partita.optimize.figure import figure_of
 
 MIXED = {
     "rate": (1e-4, 1e-1, "log"),
@@ -166,3 +167,25 @@ def test_named_kinds_in_one_and_two_dimensions():
 def test_constant_functions_and_wild_values():
     for f in (lambda x: 1.0, lambda x: 1e9 if x[0] > 0.9 else float(x[0])):
         assert len(drawn(maximize(f, [(0, 1)], n_evals=30))) > 3_000
+
+
+def test_values_that_break_a_constraint_are_red():
+    def f(x, y):
+        return {"gain": x + y, "cost": x * y}
+
+    space = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
+    result = pt.maximize(f, space, n_evals=15, constraints=["cost <= 0.3"])
+    data = figure_of(result)
+    broken = np.array([row.params["x"] * row.params["y"] > 0.3 for row in result.history])
+    assert 0 < broken.sum() < 15
+    np.testing.assert_array_equal(data.progress.broken, broken)
+    np.testing.assert_array_equal(data.view.broken, broken)
+    assert "cost <= 0.3 with probability" in data.text
+    figure = result.plot()
+    words = [text.get_text() for panel in figure.axes for text in panel.texts]
+    assert any("red values break a constraint" in text for text in words)
+    assert any("red ones break a constraint" in text for text in words)
+    reds = [len(np.unique(c.get_facecolors(), axis=0)) for c in figure.axes[0].collections[:1]]
+    assert reds == [2]
+    plain = pt.maximize(lambda x, y: x + y, space, n_evals=5)
+    assert figure_of(plain).progress.broken is None

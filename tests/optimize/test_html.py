@@ -83,14 +83,14 @@ def test_optimizers_and_studies_show_what_they_know(kind, tmp_path):
     place = () if kind == "optimizer" else (tmp_path / "<b>.db",)
     player = (pt.Optimizer if kind == "optimizer" else Study.open)(*place, SPACE)
     empty = "".join(read(player._repr_html_()))
-    assert "0 told" in empty
+    assert "0 values" in empty
     assert "0 to 1" in empty
     for _ in range(4):
         trial = player.ask()
         player.tell(trial, f(**trial.params))
     player.ask()
     words = read(player._repr_html_())
-    assert "minimize, 4 told, 1 pending" in words
+    assert "minimize, 4 values, 1 pending" in words
     assert f"{player.recommend().params['x']:.6g}" in words
     if kind == "study":
         assert words[0].endswith("<b>.db")
@@ -170,3 +170,22 @@ def test_a_terminal_with_ipython_is_no_notebook(monkeypatch):
         monkeypatch.setitem(sys.modules, "IPython", ipython)
         assert not in_notebook()
         assert not StatusLine().shown
+
+
+def test_constraints_and_what_ended_early_are_shown():
+    def f(x, trial):
+        trial.report(x, 0)
+        if x > 0.9:
+            raise pt.TrialPruned
+        return {"loss": x, "cost": 1 - x}
+
+    result = pt.minimize(f, {"x": (0.0, 1.0)}, n_evals=20, constraints=["cost <= 0.5"])
+    assert result.npruned
+    for shown in (result._repr_html_(), result.optimizer._repr_html_()):
+        assert "cost &lt;= 0.5" in shown
+        assert f"probability {result.constraints['cost'].probability:.3g}" in shown
+        assert f", {result.npruned} pruned" in shown
+    young = pt.Optimizer({"x": (0.0, 1.0)}, constraints=["cost <= 0.5"])
+    young.tell(young.ask(), {"loss": 1.0, "cost": 1.0})
+    assert "minimize, 1 value<" in young._repr_html_()
+    assert "not known" in young._repr_html_()

@@ -98,3 +98,11 @@ def test_it_can_be_pickled(named):
     assert again.params == named.params
     assert repr(again) == repr(named)
     np.testing.assert_array_equal(again.history.values, named.history.values)
+
+
+def test_it_says_how_many_values_came_with_their_noise(plain):
+    result = minimize(lambda x: (x, 0.1) if x < 0.5 else x, {"x": (0.0, 1.0)}, n_evals=6)
+    known = int(np.isfinite(result.history.stds).sum())
+    assert 0 < known <= 6
+    assert f"nfev: 6, {known} with a std of their own" in repr(result)
+    assert "std" not in repr(plain)

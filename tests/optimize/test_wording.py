@@ -29,7 +29,7 @@ def test_only_what_is_certain_is_worded_as_a_fact() -> None:
 
 def test_the_share_is_that_of_the_next_measured_dimension() -> None:
     two = MEASURED[2]
-    assert f"in {two.held} of {two.of} tests (d = 2), {two.held_spiky} of" in held_text(2)
+    assert f"held in {two.held} of {two.of} (d = 2), in {two.held_spiky} of" in held_text(2)
     assert held_text(4) == held_text(5)
     assert "narrow peak" not in held_text(6)
     assert held_text(7) == "not measured in more than 6 dimensions"
@@ -52,7 +52,7 @@ def test_results_say_it_in_text_in_html_and_in_figures() -> None:
     )
     for shown in (repr(proven), proven._repr_html_()):
         assert f"({FACT})" in shown
-        assert "such held" not in shown
+        assert "in tests" not in shown
     assert figure_of(proven).progress.says == FACT
 
 

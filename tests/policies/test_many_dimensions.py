@@ -129,3 +129,33 @@ def test_more_dimensions_than_a_sobol_set_has_are_refused():
     domain = pt.Box([0.0] * 22_000, [1.0] * 22_000)
     with bounded(), pytest.raises(pt.errors.InvalidInput, match=r"at most 21,201\. Leave out"):
         build("pi-gp-ucb", domain)
+
+
+@pytest.mark.parametrize("dim", [12, 20, 50])
+def test_a_proven_policy_says_what_can_be_expected_in_many_dimensions(dim):
+    domain = pt.Box([0.0] * dim, [1.0] * dim)
+    message = rf"the box has {dim} dimensions.*norm_bound less the best value.*CalibratedUCB"
+    with pytest.warns(pt.TheoryWarning, match=message):
+        policy = build("pi-gp-ucb", domain)
+    for _ in range(30):
+        x = policy.ask()
+        policy.tell(x, 0.0)
+    assert policy.certificate() >= KNOWN.norm_bound
+
+
+def test_a_smooth_function_may_differ_less():
+    smooth = pt.Matern(2.5, 10.0)
+    with pytest.warns(pt.TheoryWarning, match=r"a certificate of about 0\.\d+\."):
+        pt.PiGPUCB(
+            pt.Box([0.0] * 20, [1.0] * 20),
+            horizon=400,
+            kernel=smooth,
+            norm_bound=2.0,
+            noise=pt.Uniform(-0.2, 0.2),
+        )
+
+
+def test_in_few_dimensions_and_on_arms_nothing_is_said(recwarn):
+    build("pi-gp-ucb", pt.Box([0.0] * 8, [1.0] * 8))
+    build("pi-gp-ucb", pt.Arms(np.random.default_rng(0).random((40, 30))))
+    assert not [each for each in recwarn if each.category is pt.TheoryWarning]

@@ -261,6 +261,73 @@ def test_parquet(tune):
     assert parquet.read_table(io.BytesIO(answer.content)).num_rows == 3
 
 
+def test_plans_means_and_values_pass_through(tune, folder):
+    for _ in range(6):
+        rows = tune.post("/studies/tune/ask", json={"plan": 100}).json()["trials"]
+        for row in rows:
+            body = {"number": row["number"], "values": [0.5, 0.75] * row.get("count", 1)}
+            body["values"] = body["values"][: row.get("count", 1)]
+            assert tune.post("/studies/tune/tell", json=body).status_code == 200
+    rows = tune.post("/studies/tune/ask", json={"plan": 100}).json()["trials"]
+    row = max(rows, key=lambda row: row.get("count", 1))
+    assert row["count"] > 1
+    assert sum(row.get("count", 1) for row in rows) <= 100
+    mean = {"number": row["number"], "value": 0.5, "std": 0.25, "count": row["count"]}
+    tune.post("/studies/tune/tell", json=mean)
+    params = {"x": 0.5, "n": 3, "kind": "a"}
+    body = {"params": params, "value": 1.5, "std": 0.1, "count": 40}
+    (number,) = tune.post("/studies/tune/add", json=body).json()["numbers"]
+    shown = tune.get("/studies/tune/trials?limit=5000").json()["trials"]
+    assert (shown[number]["count"], shown[number]["std"]) == (40, 0.1)
+    assert shown[row["number"]]["count"] == row["count"]
+    study = pt.Study.open(folder / "tune.db")
+    assert tune.get("/studies/tune").json()["counts"]["values"] == study.n_values
+    assert study.trials[number].count == 40
+
+
+def test_a_repeated_plan_gets_the_same_answer(tune, folder):
+    for number in range(8):
+        tune.post("/studies/tune/ask", json={})
+        tune.post("/studies/tune/tell", json={"number": number, "values": [0.1, 0.3, 0.2]})
+    key = {"Idempotency-Key": "once"}
+    first = tune.post("/studies/tune/ask", json={"plan": 50}, headers=key).json()
+    again = tune.post("/studies/tune/ask", json={"plan": 50}, headers=key).json()
+    assert first == again
+    assert any("count" in trial for trial in first["trials"])
+    study = pt.Study.open(folder / "tune.db")
+    assert study.n_pending == len(first["trials"])
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"value": 0.5, "count": 0}, "count=0"),
+        ({"value": 0.5, "count": 2.5}, "count=2.5"),
+        ({"value": 0.5, "count": "3"}, "count="),
+        ({"value": 0.5, "count": True}, "count=True"),
+        ({"value": 0.5, "std": -1, "count": 3}, "std=-1"),
+        ({"value": "x", "std": 1, "count": 3}, "x"),
+        ({"values": []}, "at least one value"),
+        ({"values": [0.5, "x"]}, "values[1]"),
+        ({"values": 0.5}, "list or array"),
+        ({"values": [0.5, 0.6], "count": 2}, "Leave out"),
+        ({"values": [0.5, 0.6], "std": 2}, "Leave out"),
+    ],
+)
+def test_bad_means_are_refused_and_nothing_changes(tune, folder, body, words):
+    tune.post("/studies/tune/ask", json={})
+    problem(tune.post("/studies/tune/tell", json={"number": 0, **body}), 422, words)
+    study = pt.Study.open(folder / "tune.db")
+    assert (study.n_told, study.n_pending, study.n_values) == (0, 1, 0)
+
+
+@pytest.mark.parametrize("plan", [0, -1, 1.5, "7", True])
+def test_bad_plans_are_refused(tune, folder, plan):
+    problem(tune.post("/studies/tune/ask", json={"plan": plan}), 422, "count=")
+    problem(tune.post("/studies/tune/ask", json={"plan": 5, "count": 2}), 422, "'count'")
+    assert pt.Study.open(folder / "tune.db").n_pending == 0
+
+
 def test_contexts_and_fixed_values(client):
     space = {"parameters": [["price", [1, 9]], ["hour", [0, 24]]]}
     body = {"name": "shop", "space": space, "context": ["hour"]}

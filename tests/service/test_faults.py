@@ -84,6 +84,38 @@ def test_a_file_that_is_removed_is_an_error_of_that_study(tune, folder):
     evaluate(tune, 2)
 
 
+def test_a_full_disk_is_an_error_of_that_request_and_others_go_on(tune, folder):
+    """SQLite's own limit of pages stands for a full disk: it fails in the same way."""
+    tune.post("/studies", json={"name": "small", "space": SPACE})
+    tune.post("/studies/small/ask", json={})
+    desk = tune.app.state.service._shelf.desk("small")
+    db = desk.study()._store._opened()
+    (pages,) = db.execute("PRAGMA page_count").fetchone()
+    db.execute(f"PRAGMA max_page_count = {pages}")
+    points = {"x": [0.5] * 3000, "n": [3] * 3000, "kind": ["a"] * 3000}
+    answer = tune.post("/studies/small/add", json={"params": points, "value": [1.0] * 3000})
+    assert answer.status_code == 503
+    assert "full" in answer.json()["detail"]
+    evaluate(tune, 2)
+    db.execute(f"PRAGMA max_page_count = {10**6}")  # there is room again
+    answer = tune.post("/studies/small/add", json={"params": points, "value": [1.0] * 3000})
+    assert answer.status_code == 200
+    assert len(pt.Study.open(folder / "small.db").trials) == 3001
+
+
+def test_a_damaged_log_is_an_error_of_that_study(tune, served, folder):
+    tune.post("/studies", json={"name": "bad", "space": SPACE})
+    evaluate(tune, 3, "bad")
+    tune.app.state.service._shelf.desk("bad").close()
+    with closing(sqlite3.connect(folder / "bad.db")) as db, db:
+        db.execute("UPDATE events SET value = 7 WHERE kind = 'tell' AND trial = 1")
+    after = served()
+    answer = after.post("/studies/bad/ask", json={})
+    assert answer.status_code == 503
+    assert "damaged" in answer.json()["detail"]
+    evaluate(after, 2)
+
+
 def test_files_are_served_by_name_and_no_study_is_created_beside_them(served, folder):
     pt.Study.open(folder / "one.db", [(0, 1)]).close()
     pt.Study.open(folder / "two.db", [(0, 1)]).close()
@@ -148,6 +180,30 @@ def test_a_token_is_needed_for_data_and_not_for_the_page(served):
     assert client.get("/studies", headers=right).status_code == 200
     assert client.get("/studies/x/events").status_code == 401
     assert client.get("/").status_code == 200
+
+
+def test_tokens_are_compared_in_constant_time(served, monkeypatch):
+    from partita.service import guards
+
+    compared = []
+
+    class Watched:
+        @staticmethod
+        def compare_digest(a, b):
+            compared.append((a, b))
+            return a == b
+
+    monkeypatch.setattr(guards, "hmac", Watched)
+    client = served(guard=Guard("s3cret-s3cret-s3cret", loopback=False), base="http://box:8420")
+    assert client.get("/studies", headers={"authorization": "Bearer no"}).status_code == 401
+    assert compared == [(b"no", b"s3cret-s3cret-s3cret")]
+
+
+def test_there_are_no_cookies(tune):
+    evaluate(tune, 1)
+    for path in ("/", "/studies", "/studies/tune", "/studies/tune/trials", "/nothing"):
+        assert "set-cookie" not in tune.get(path).headers
+    assert not tune.cookies
 
 
 def test_read_only_changes_nothing(served, folder):

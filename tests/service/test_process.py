@@ -4,6 +4,7 @@ import http.client
 import json
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from support.service import Server
@@ -75,6 +76,43 @@ def test_events_arrive_and_a_reader_that_was_away_catches_up(server, tmp_path):
     listed = Stream(server, "/events")
     assert listed.event()[1]["studies"][0]["told"] == 2
     listed.close()
+
+
+def test_slow_and_vanished_readers_hold_no_memory(server, tmp_path):
+    """Fifty readers that never read, and fifty that have gone, while values arrive."""
+    import socket
+
+    readers = []
+    for i in range(100):
+        reader = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader.sendall(b"GET /studies/tune/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        if i % 2:
+            reader.close()
+        else:
+            readers.append(reader)
+    study = pt.connect(f"{server.url}/tune")
+
+    def memory():
+        lines = Path(f"/proc/{server.process.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1000
+
+    def work(n):
+        for _ in range(n):
+            trial = study.ask()
+            study.tell(trial, trial.params["x"])
+            time.sleep(0.02)
+
+    work(60)
+    before = memory()
+    work(150)
+    assert memory() < before + 60  # MB; the events of each reader would be some more each second
+    for reader in readers:
+        reader.close()
+    stream = Stream(server, "/studies/tune/events")  # others are still served
+    while stream.event()[1]["counts"]["told"] < 210:
+        pass
+    stream.close()
 
 
 def test_sigterm_finishes_what_was_accepted_and_ends_streams(server):

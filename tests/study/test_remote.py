@@ -1,5 +1,6 @@
 """Studies that a service keeps: the methods of `Study`, and `minimize` from several places."""
 
+import math
 import pickle
 import threading
 
@@ -68,6 +69,17 @@ def test_answers_for_several_contexts(server, tmp_path):
     several = remote.recommend(context=hours)
     assert [one.params for one in several] == [one.params for one in local.recommend(context=hours)]
     assert several[0].params == remote.recommend(context=hours[0]).params
+    rows = [{"price": i / 10} for i in range(8)]
+    for study in (local, remote):
+        given = [{"hour": float(i)} for i in range(8)]
+        assert len(study.add(rows, [0.1] * 8, context=given)) == 8
+        assert len(study.add({"price": [0.2, 0.3] * 8}, [0.1] * 16, context={"hour": 3.5})) == 16
+    ours, theirs = (study.predict(rows[:2], context=hours[:2]) for study in (local, remote))
+    assert np.array_equal(ours.mean, theirs.mean)
+    assert 0.0 < local.certificate() < math.inf
+    assert remote.certificate() == local.certificate()
+    with pytest.raises(InvalidInput, match="the context hour is missing"):
+        remote.recommend()
 
 
 def test_errors_are_those_of_python(server):
@@ -169,3 +181,40 @@ def test_what_is_known_can_be_drawn(server, tmp_path):
     assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(InvalidInput, match="time"):
         study.plot(kind="timeline")
+
+
+def test_many_values_with_constraints_from_a_table(server):
+    pandas = pytest.importorskip("pandas")
+    space = {"model": {"svm": {"C": (0.0, 1.0)}, "forest": {"trees": (1, 9, "int")}}}
+    study = pt.connect(f"{server.url}/table", space=space, constraints=["cost <= 1"])
+    rows = pandas.DataFrame({"model": ["svm", "forest"], "C": [0.5, None], "trees": [None, 3]})
+    rows["trees"] = rows["trees"].astype("Int64")
+    values = pandas.DataFrame({"loss": [1.0, 2.0], "cost": [0.5, 2.0]})
+    assert study.add(rows, values) == [0, 1]
+    assert study.add({"model": "svm", "C": 0.1}, {"loss": 1.5, "cost": 0.1}) == 2
+    assert [trial.params for trial in study.trials][:2] == [
+        {"model": "svm", "C": 0.5},
+        {"model": "forest", "trees": 3},
+    ]
+    assert study.trials[1].values == {"cost": 2.0}
+
+
+def test_functions_that_replicate_run_with_a_study_that_is_served(server):
+    def f(x, y, count, seed):
+        return (x - 0.3) ** 2 + y + np.random.default_rng(seed).normal(0, 0.2, count)
+
+    url = f"{server.url}/replicates"
+    result = pt.minimize(f, {"x": (0, 1), "y": (0, 1)}, n_evals=600, study=url, replicates=True)
+    assert result.nfev == result.history.counts.sum() == 600
+    study = pt.connect(url)
+    assert (study.n_values, study.n_pending) == (600, 0)
+    assert study.n_told == result.nit < 600
+    (row,) = study.plan(1)
+    assert row.count == 1
+    study.tell(row, values=[0.5])
+    for bad in ({"count": 0}, {"count": 2.5}, {"std": -1.0, "count": 3}):
+        with pytest.raises(pt.errors.InvalidInput):
+            study.tell(study.expect({"x": 0.5, "y": 0.5}), 0.5, **bad)
+    assert study.n_values == 601
+    number = study.add({"x": 0.5, "y": 0.5}, 0.6, std=0.2, count=30)
+    assert study.trials[number].count == 30

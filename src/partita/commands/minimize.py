@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import logging
 import math
@@ -26,7 +27,7 @@ from .named import (
     spoken,
 )
 from .params import names_of, read_params, read_point
-from .program import Program, Template, argument, read_template
+from .program import Piece, Program, Template, argument, read_template
 from .shared import (
     FAILED,
     INTERRUPTED,
@@ -48,6 +49,10 @@ NAMES = ("minimize", "maximize")
 STATUS_DONE, STATUS_INTERRUPTED = 0, 4
 #: The largest number of simultaneous programs; a larger number is surely a mistake.
 MOST_JOBS = 1000
+#: What a program that replicates is given besides its parameters, and what a command shows of that.
+REPLICATES = {"count": 1000, "seed": 0}
+#: Values that a program prints in one call, at most, unless the user says otherwise.
+MOST_PRINTED = 2000
 #: Signals that end a run early, with a result: Ctrl-C, termination, a closed terminal.
 INTERRUPTS = ("SIGINT", "SIGTERM", "SIGHUP")
 #: A description of the bounds for each guarantee of a result.
@@ -68,9 +73,11 @@ KIND=a,b/NAME:... if it is a or b. In the program's arguments, {NAME} is replace
 write {{ and }} for braces. The argument of a parameter that does not exist is left out, and with
 {x} alone the option before it: `--x {x}` and `--x={x}` are the same. The program is run without a
 shell. The last number it prints on stdout is its value; with --std, the last two are the value and
-its standard deviation. With --constraint it prints name=value lines, and the one name without a
-constraint is optimised. A non-zero exit code, no number or a timeout is a failed evaluation, which
-is counted; where evaluations fail is learned.
+its standard deviation. With --replicates, {count} is the number of values to make and {seed} a
+number to draw random ones from; the program prints that many values, or lines mean=..., std=...
+(their sample deviation) and count=... With --constraint it prints name=value lines, and the one
+name without a constraint is optimised. A non-zero exit code, no number or a timeout is a failed
+evaluation, which is counted; where evaluations fail is learned.
 
 example: partita minimize --param lr:1e-4:1e-1:log --param depth:1:12:int --evals 500 \\
            -- ./train.sh --rate={lr} {depth}
@@ -125,6 +132,12 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the program prints its value, then its standard deviation",
     )
+    add(
+        "--replicates",
+        action="store_true",
+        help="the program makes {count} values at a time, from {seed}; --evals counts values",
+    )
+    add("--batch", type=int, metavar="N", help="with --replicates: the largest {count} (2000)")
     add_constraint_option(parser)
     add(
         "--timeout",
@@ -181,7 +194,8 @@ def _optimise(options: argparse.Namespace) -> int:
     try:
         with _handling(("SIGTERM", "SIGHUP"), as_ctrl_c, only_default=True), _failures_untold():
             named = bool(options.constraint)
-            program = Program(template, options.timeout, std=options.std, named=named)
+            kinds = {"std": options.std, "named": named, "replicates": options.replicates}
+            program = Program(template, options.timeout, **kinds)
             result = _result(options, spec, program)
     except EvaluationFailed as error:
         why = "no evaluation finished in time."
@@ -231,7 +245,9 @@ def _result(options: argparse.Namespace, spec: Mapping[str, Any], program: Progr
             **read_model(options),
             constraints=read_constraints(options),
             executor=pool,
-            in_flight=options.jobs,
+            in_flight=None if options.replicates else options.jobs,
+            batch=options.batch or (MOST_PRINTED if options.replicates else None),
+            replicates=options.replicates,
             progress=False if options.quiet else None,
             study=options.study,
         )
@@ -293,12 +309,14 @@ def _read(options: argparse.Namespace) -> tuple[dict[str, Any], Template]:
     spec = read_params(options.param)
     names = names_of(spec)
     always = [name for name, is_always in names.items() if is_always]
-    template = read_template(options.program, names, always)
+    also = REPLICATES if options.replicates else ()
+    template = read_template(options.program, names, [*always, *also], also)
+    _check_replicates(options, spec, template)
     if options.evals is None and options.seconds is None and options.tolerance is None:
         raise InvalidInput(
             "nothing would end the run: give --evals N, --seconds S or --tolerance E, or several."
         )
-    for name in ("evals", "seconds", "tolerance", "timeout"):
+    for name in ("evals", "seconds", "tolerance", "timeout", "batch"):
         value = getattr(options, name)
         if value is not None and not 0 < value < math.inf:
             raise InvalidInput(f"--{name} {value}: give a finite number above 0.")
@@ -306,6 +324,32 @@ def _read(options: argparse.Namespace) -> tuple[dict[str, Any], Template]:
         raise InvalidInput(f"--jobs {options.jobs}: give a number from 1 to {MOST_JOBS}.")
     read_seed(options.seed)
     return spec, template
+
+
+def _check_replicates(
+    options: argparse.Namespace, spec: Mapping[str, Any], template: Template
+) -> None:
+    """Refuse what does not go with --replicates, or needs it."""
+    if not options.replicates:
+        if options.batch is not None:
+            raise InvalidInput(
+                "--batch: the largest {count} of --replicates. Give that as well, or leave it out."
+            )
+        return
+    for name in REPLICATES:
+        if name in names_of(spec):
+            raise InvalidInput(
+                f"--param {name}:...: with --replicates {{{name}}} is what Partita gives the "
+                "program. Give the parameter another name"
+            )
+    for option in ("std", "constraint"):
+        if getattr(options, option):
+            raise InvalidInput(f"--replicates cannot be combined with --{option}. Leave one out")
+    if Piece("count", True) not in itertools.chain(*template.arguments):
+        raise InvalidInput(
+            "--replicates: put {count} where the program takes the number of values, and {seed} "
+            "where it takes a seed, such as -- ./simulate --runs {count} --seed {seed}"
+        )
 
 
 # -- printing --------------------------------------------------------------------------------------
@@ -336,7 +380,12 @@ def _as_text(result: Result, options: argparse.Namespace, template: Template) ->
     lines += [text for line in infeasible_text(result.message) for text in ("", line)]
     if result.errors:
         lines += ["", f"first failure: {_failure(result.errors[0])}"]
-    lines += ["", "to run it there:", f"  {shlex.join(template.fill(result.params))}", ""]
+    lines += [
+        "",
+        "to run it there:",
+        f"  {shlex.join(template.fill({**REPLICATES, **result.params}))}",
+        "",
+    ]
     return "\n".join(lines)
 
 
@@ -346,7 +395,7 @@ def _failure(error: BaseException) -> str:
 
 
 def _certificate_rows(result: Result, direction: str) -> list[tuple[str, str]]:
-    from partita.optimize.wording import certificate_says, such_held
+    from partita.optimize.wording import certificate_says, gap_says, such_held
 
     other, value = "lower" if direction == "minimize" else "higher", result.certificate
     if not math.isfinite(value):
@@ -354,8 +403,9 @@ def _certificate_rows(result: Result, direction: str) -> list[tuple[str, str]]:
         return [("certificate", text)]
     says = certificate_says(value, result.guarantee, f"no other value is {other}")
     held = such_held(value, result.guarantee, result.optimizer.space.dim)
+    gap = gap_says(value, result.guarantee, result.history.trials)
     rows = [("certificate", f"{value:.4g}: {says}")]
-    return [*rows, ("such held", held)] if held else rows
+    return rows + [(name, text) for name, text in (("in tests", held), ("unexplored", gap)) if text]
 
 
 def _short(value: object) -> str:
@@ -379,7 +429,7 @@ def _as_json(result: Result, options: argparse.Namespace, template: Template) ->
         success=bool(result.success),
         message=result.message,
         errors=[str(error) for error in result.errors],
-        command=template.fill(result.params),
+        command=template.fill({**REPLICATES, **result.params}),
         seed=result.seed,
     )
 

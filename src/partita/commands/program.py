@@ -1,13 +1,12 @@
 """The user's own program as a function to optimise: arguments in, the last number printed out.
 
-Or the last two: the value, and the standard deviation of its noise.
+Or the last two: the value, and the standard deviation of its noise. Or many values.
 
 No shell is involved: each argument reaches the program as one argument, whatever it holds.
 """
 
 from __future__ import annotations
 
-import math
 import re
 import shutil
 import signal
@@ -16,46 +15,28 @@ import weakref
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Union
 
-from partita.errors import InvalidInput, PartitaError
+from partita.errors import InvalidInput
 
-from .named import named_values
-from .processes import CouldNotStart, End, Output, Runner, new_runner
+from .printed import (
+    ProgramFailed,
+    by_name,
+    last_line,
+    last_number,
+    last_pair,
+    replicates_of,
+    text_of,
+)
+from .processes import CouldNotStart, End, Runner, new_runner
 
-#: The number of characters of a program's output that a message quotes.
-QUOTED = 200
+if TYPE_CHECKING:
+    from partita.optimize.aggregates import Aggregate
 
 #: Escaped braces, a placeholder, or a brace that is neither.
 _BRACES = re.compile(r"\{\{|\}\}|\{(?P<name>[^\W\d]\w*)\}|[{}]")
-_COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-#: Digits, with underscores between them as many languages write thousands.
-_DIGITS = r"[0-9]+(?:_[0-9]+)*"
-#: A number that is not the end of a word: "model2" and "layer-2" contain none. Anything may follow:
-#: "0.93%" and "12ms" contain one. But a part of another token is not a number, such as the 0 of
-#: 0x1F or the 1 of 1__000. (Possessive quantifiers would express that, but Python 3.11.2 has a bug
-#: in them.) NaN and infinity count as numbers here, so that they are noticed.
-_NUMBER = re.compile(
-    r"(?<![\w.])(?<![^\W\d][+-])[+-]?"
-    rf"(?:(?!0(?:x[0-9a-f]|o[0-7]|b[01]))(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})"
-    rf"(?:e[+-]?{_DIGITS})?"
-    # Not followed by the rest of a number, which a shorter match would leave.
-    r"(?![0-9]|_+[0-9]|\.[0-9]|e[+-]?[0-9])|(?:nan|inf(?:inity)?)(?!\w))",
-    re.IGNORECASE,
-)
-
-
-#: What a program printed: a value, with its noise, or values by name.
-Printed = float | tuple[float, float] | dict[str, float]
-
-
-class ProgramFailed(PartitaError, RuntimeError):
-    """The program gave no value: it failed, took too long, or printed no number.
-
-    `command` is the program with its arguments, if known.
-    """
-
-    command: tuple[str, ...] = ()
+#: What a program printed: a value, with its noise, values by name, or many values.
+Printed = Union[float, tuple[float, float], dict[str, float], list[float], "Aggregate"]
 
 
 # -- arguments with placeholders -------------------------------------------------------------------
@@ -96,11 +77,14 @@ def _is_option(pieces: tuple[Piece, ...]) -> bool:
 
 
 def read_template(
-    arguments: Sequence[str], names: Collection[str], always: Collection[str] | None = None
+    arguments: Sequence[str],
+    names: Collection[str],
+    always: Collection[str] | None = None,
+    also: Collection[str] = (),
 ) -> Template:
     """The template in `arguments`, with {name} for parameters; each parameter must be used.
 
-    Those of `always` are always active, all if it is not given.
+    Those of `always` are always active, all if it is not given. The names of `also` may be used.
     """
     if not arguments:
         raise InvalidInput(
@@ -108,7 +92,7 @@ def read_template(
         )
     template = Template(tuple(_pieces(text) for text in arguments))
     used = {text for pieces in template.arguments for text, is_name in pieces if is_name}
-    for name in sorted(used.difference(names)):
+    for name in sorted(used.difference(names, also)):
         raise InvalidInput(
             f"{{{name}}}: no parameter has this name. The names are {', '.join(names)}; add "
             f"--param {name}:LOW:HIGH, or write {{{{ and }}}} for literal braces."
@@ -196,6 +180,9 @@ class Program:
         Whether the program prints the standard deviation of its value's noise after the value.
     named : bool
         Whether it prints several values by name, on lines name=value.
+    replicates : bool
+        Whether it prints as many values as its argument `count` says, or lines mean=, std= and
+        count=.
     """
 
     def __init__(
@@ -205,8 +192,9 @@ class Program:
         *,
         std: bool = False,
         named: bool = False,
+        replicates: bool = False,
     ) -> None:
-        self.template = template
+        self.template, self.replicates = template, replicates
         self.timeout, self.std, self.named = timeout, std, named
         self._lock = threading.Lock()
         self._runners: set[Runner] = set()
@@ -222,7 +210,7 @@ class Program:
         """
         command = self.template.fill(params)
         try:
-            return self._value(self._run(command))
+            return self._value(self._run(command), params.get("count"))
         except ProgramFailed as error:
             error.command = tuple(command)
             raise
@@ -233,14 +221,16 @@ class Program:
             self._stopped = True
         _close(self._runners)
 
-    def _value(self, end: End) -> Printed:
+    def _value(self, end: End, count: object) -> Printed:
         if end.late:
             raise ProgramFailed(f"timed out after {self.timeout:g} s")
         if end.code != 0:
             raise ProgramFailed(f"{_ending(end.code)}{_last_words(end)}")
-        text = _text(end.out)
+        text = text_of(end.out)
+        if self.replicates and isinstance(count, int):
+            return replicates_of(text, count, cut=end.out.cut)
         if self.named:
-            return _by_name(text)
+            return by_name(text)
         return last_pair(text) if self.std else last_number(text)
 
     def _run(self, command: list[str]) -> End:
@@ -295,74 +285,8 @@ def _close(runners: Collection[Runner]) -> None:
         runner.wait()
 
 
-# -- what it printed -------------------------------------------------------------------------------
-
-
-def _by_name(text: str) -> dict[str, float]:
-    """The values of the lines name=value; `ProgramFailed` if there are none."""
-    values = named_values(text)
-    if not values:
-        line = _last_line(text)
-        what = f", but {line}" if line else ""
-        raise ProgramFailed(f"printed no line such as loss=0.3{what}")
-    return values
-
-
-def last_number(text: str) -> float:
-    """The last number in a program's output; `ProgramFailed` if there is no usable one."""
-    number = _numbers(text)[-1]
-    value = float(number)
-    if not math.isfinite(value):
-        raise ProgramFailed(f"the last number it printed is {number}")
-    return value
-
-
-def last_pair(text: str) -> tuple[float, float]:
-    """The last two numbers in a program's output: a value and its standard deviation."""
-    numbers = _numbers(text)
-    if len(numbers) == 1:
-        raise ProgramFailed(
-            f"printed one number, {numbers[0]}, but --std needs two: the value, then its standard "
-            "deviation"
-        )
-    value, std = map(float, numbers[-2:])
-    if not math.isfinite(value):
-        raise ProgramFailed(f"the value, the second to last number it printed, is {numbers[-2]}")
-    if not 0.0 <= std < math.inf:
-        raise ProgramFailed(
-            f"the standard deviation, the last number it printed, is {numbers[-1]}, but must be "
-            "a finite number of at least 0"
-        )
-    return value, std
-
-
-def _numbers(text: str) -> list[str]:
-    """The numbers in a program's output, at least one."""
-    numbers = _NUMBER.findall(text.replace("\N{MINUS SIGN}", "-"))
-    if not numbers:
-        line = _last_line(text)
-        raise ProgramFailed(f"printed no number, but {line}" if line else "printed nothing")
-    return numbers
-
-
-def _text(output: Output) -> str:
-    """The last part of a program's output, without colours."""
-    text = output.content.decode("utf-8", "replace").replace("\N{MINUS SIGN}", "-")
-    if output.cut and (match := _NUMBER.match(text)):
-        text = f"…{text[match.end() :]}"  # the beginning of the first word may be cut off
-    return _COLOURS.sub("", text)
-
-
-def _last_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    if not lines:
-        return ""
-    line = lines[-1].strip()
-    return repr(line if len(line) <= QUOTED else line[:QUOTED] + "…")
-
-
 def _last_words(end: End) -> str:
-    line = _last_line(_text(end.err)) or _last_line(_text(end.out))
+    line = last_line(text_of(end.err)) or last_line(text_of(end.out))
     return f": {line}" if line else ""
 
 

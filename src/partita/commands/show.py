@@ -24,7 +24,11 @@ def add_parser(commands: Any) -> None:
     parser = add_study_command(commands, "show", text, run)
     add_context_option(parser, "show what is recommended for it")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--plot", metavar="IMAGE", help="draw it into a .png, .svg or .pdf file")
+    parser.add_argument(
+        "--plot",
+        metavar="IMAGE",
+        help="draw it into a .png, .svg or .pdf file; along the first context, if there are some",
+    )
     parser.add_argument(
         "--kind",
         choices=("run", "importance", "slices", "pairs", "timeline"),
@@ -41,14 +45,17 @@ def run(options: argparse.Namespace) -> int:
     if options.kind is not None and plot is None:
         raise InvalidInput(f"--kind {options.kind}: it says what --plot draws. Give --plot as well")
     with opened(options) as study:
-        shown = summary(study, read_context(options.context, study))
+        context = read_context(options.context, study)
+        shown = summary(study, context)
         text = json.dumps(shown, indent=2, ensure_ascii=False) + "\n"
         sys.stdout.write(printable_lines(text if options.json else _as_text(shown)))
         sys.stdout.flush()
         if plot is not None:
             if not shown["evaluations"]:
                 raise InvalidInput("--plot: there are no values yet, so there is nothing to draw")
-            study.plot(plot, options.kind or "run")
+            first, *others = study.contexts.names or (None,)
+            rest = {name: context[name] for name in others} if context else None
+            study.plot(plot, options.kind or "run", along=first, context=rest)
             say(f"figure written to {plot}")
     return 0
 
@@ -80,7 +87,7 @@ def _as_text(shown: dict[str, Any]) -> str:
         says = certificate_says(shown["certificate"], shown["guarantee"])
         lines.append(f"  certificate {shown['certificate']:.4g}: {says}")
         if shown["certificates_held"]:
-            lines.append(f"  such held {shown['certificates_held']}")
+            lines.append(f"  in tests {shown['certificates_held']}")
     lines += space
     if shown["best"]:
         lines += ["", "candidates, the one recommended first (mean, bounds, evaluations)"]

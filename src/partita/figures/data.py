@@ -56,6 +56,7 @@ class Progress:
     band: Band  # of the best point, (c,)
     certificate: FloatArray  # (c,)
     says: str = ""  # what the certificate says
+    broken: BoolArray | None = None  # whether values break a constraint, (n,); None without any
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +88,7 @@ class Map:
     dots: FloatArray  # places of evaluations, (n, 2)
     failed: FloatArray  # places of those that failed, (m, 2)
     cells: FloatArray  # lower and upper corners, (cells, 2, 2)
+    broken: BoolArray | None = None  # whether evaluations break a constraint, (n,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,3 +170,30 @@ class RunFigure:
     text: str
     progress: Progress
     view: Curve | tuple[Curve, ...] | Map | ArmMap | ArmBars
+
+
+class Line(NamedTuple):
+    """One line of a panel with its band, (k,) each, and its name."""
+
+    name: str
+    band: Band
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """A panel along a context: the value of the best choice, or one parameter of it."""
+
+    axis: Axis
+    lines: Sequence[Line]
+
+
+@dataclass(frozen=True, eq=False)
+class Along:
+    """The best choice along one context: its value, then its parameters."""
+
+    title: str
+    text: str
+    axis: Axis
+    at: FloatArray  # (k,)
+    separate: bool  # whether the places are drawn one by one, not joined
+    panels: Sequence[Choices]

@@ -25,6 +25,8 @@ from .ticks import (
 TITLE = "What is known"
 #: Slices at most, those along which the mean varies most, and slices in a row.
 MOST_SLICES, SLICES_A_ROW = 12, 3
+#: Characters of a line under a map's heading that have room.
+LONG = 95
 #: The size of the font of a line under a heading, in points, of letters that are narrow.
 SMALL = 7.5
 
@@ -147,7 +149,11 @@ def draw_map(figure: Any, panel: Any, shown: Map) -> None:
     lines = require("matplotlib.collections").LineCollection
     panel.add_collection(lines(corners, colors="white", linewidths=0.8, alpha=0.75, zorder=3))
     dots = {"s": 8, "color": "white", "alpha": 0.8, "linewidth": 0.35, "edgecolor": INK}
-    panel.scatter(*shown.dots.T, **dots, zorder=4)
+    broken = np.zeros(len(shown.dots), bool) if shown.broken is None else shown.broken
+    panel.scatter(*shown.dots[~broken].T, **dots, zorder=4)
+    if broken.any():
+        red = {"s": 13, "color": RED, "linewidth": 0.6, "edgecolor": "white"}
+        panel.scatter(*shown.dots[broken].T, **red, zorder=4)
     if len(shown.failed):
         panel.scatter(*shown.failed.T, s=14, marker="x", color=RED, linewidth=0.9, zorder=4)
     draw_star(panel, shown.answer, 280)
@@ -156,7 +162,10 @@ def draw_map(figure: Any, panel: Any, shown: Map) -> None:
     what = "posterior mean" if has_mean else "where it was evaluated"
     crosses = ", crosses failed" if len(shown.failed) else ""
     cells = ", lines divide cells" if len(shown.cells) else ""
-    text = f"{what}; dots were evaluated{crosses}{cells}, the star is the answer"
+    reds = ", red ones break a constraint" if broken.any() else ""
+    text = f"{what}; dots were evaluated{reds}{crosses}{cells}, the star is the answer"
+    if len(text) > LONG:
+        text = f"{what}; dots were evaluated{reds}{crosses}"
     write_heading(panel, TITLE, text)
 
 

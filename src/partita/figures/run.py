@@ -19,7 +19,7 @@ from .panels import (
     draw_slices,
     turned_words,
 )
-from .style import BLUE, GREY, ORANGE, drawing, evenly, limits_of, write_heading, write_title
+from .style import BLUE, GREY, ORANGE, RED, drawing, evenly, limits_of, write_heading, write_title
 from .ticks import STEPS, write_left_out
 
 #: Width of the left side, of a single panel on the right and of a slice there, in inches.
@@ -91,7 +91,9 @@ def _draw_progress(panel: Any, progress: Progress) -> None:
     values, n = progress.values, len(progress.values)
     shown = evenly(n)
     size = 7 if n < 300 else 3
-    panel.scatter(shown + 1, values[shown], s=size, color=GREY, alpha=0.4, linewidth=0, zorder=1)
+    look = {"s": size, "alpha": 0.4, "linewidth": 0, "zorder": 1}
+    broken = np.zeros(n, bool) if progress.broken is None else progress.broken
+    panel.scatter(shown + 1, values[shown], color=np.where(broken[shown], RED, GREY), **look)
     at, (mean, lower, upper) = progress.evaluations, progress.band
     bounds = np.isfinite(lower) & np.isfinite(upper)
     panel.fill_between(at, lower, upper, where=bounds, color=BLUE, alpha=0.2, linewidth=0, zorder=2)
@@ -101,7 +103,10 @@ def _draw_progress(panel: Any, progress: Progress) -> None:
     _set_evaluations(panel, n)
     bounded = bool(np.isfinite(lower).any())
     text = "the answer of each moment: mean and bounds" if bounded else "the answer"
-    write_heading(panel, "Progress", f"{text}; dots are values")
+    if broken.any():  # a longer line would not fit
+        text = "the answer: mean and bounds" if bounded else text
+    dots = "red values break a constraint" if broken.any() else "dots are values"
+    write_heading(panel, "Progress", f"{text}; {dots}")
 
 
 def _draw_certificate(panel: Any, progress: Progress) -> None:

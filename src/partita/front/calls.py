@@ -119,12 +119,12 @@ def maximize(
         The number of evaluations per task, for functions so fast that sending a task costs more;
         1 by default. With `replicates`, the largest `count` of one call, by default 65,536.
     replicates
-        Whether f is evaluated many times at few parameters: see
-        [many evaluations](../howto/replicates.md). If f names a parameter `count`, it returns an
-        array of `count` values at its parameters, or `Aggregate(mean, std, count)`; else one value,
-        and is called for each. If it names `seed`, it is given a whole number to draw its random
-        numbers from, different in each call, and the same when the run is made again. `n_evals`
-        and `nfev` are numbers of values. Workers of an executor send sums back every second.
+        Whether f is evaluated many times at few parameters. If f names a parameter `count`, it
+        returns an array of `count` values at its parameters, or `Aggregate(mean, std, count)`; else
+        one value, and is called for each. If it names `seed`, it is given a whole number to draw
+        its random numbers from, different in each call, and the same when the run is made again.
+        `n_evals` and `nfev` are numbers of values. Workers of an executor send sums back about
+        every second.
     progress
         Whether to show a progress bar; by default only on a terminal and in a notebook.
     catch
@@ -311,12 +311,12 @@ def minimize(
         The number of evaluations per task, for functions so fast that sending a task costs more;
         1 by default. With `replicates`, the largest `count` of one call, by default 65,536.
     replicates
-        Whether f is evaluated many times at few parameters: see
-        [many evaluations](../howto/replicates.md). If f names a parameter `count`, it returns an
-        array of `count` values at its parameters, or `Aggregate(mean, std, count)`; else one value,
-        and is called for each. If it names `seed`, it is given a whole number to draw its random
-        numbers from, different in each call, and the same when the run is made again. `n_evals`
-        and `nfev` are numbers of values. Workers of an executor send sums back every second.
+        Whether f is evaluated many times at few parameters. If f names a parameter `count`, it
+        returns an array of `count` values at its parameters, or `Aggregate(mean, std, count)`; else
+        one value, and is called for each. If it names `seed`, it is given a whole number to draw
+        its random numbers from, different in each call, and the same when the run is made again.
+        `n_evals` and `nfev` are numbers of values. Workers of an executor send sums back about
+        every second.
     progress
         Whether to show a progress bar; by default only on a terminal and in a notebook.
     catch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from partita.optimize.optimizer import Optimizer
 from partita.optimize.trial import Suggestion, Trial
 from partita.space import Space
 
+from ._optuna_limits import by_name, limits_of, texts_of
 from ._optuna_space import PROPOSAL, Rules, SearchSpace, Translation
 
 _LOGGER = logging.getLogger(__name__)
@@ -53,9 +54,12 @@ class Settings:
         simple = {"n_evals": self.n_evals, "delta": self.assumptions.delta}
         Optimizer({"x": (0.0, 1.0)}, policy="uniform", **simple)  # type: ignore[arg-type]
 
-    def optimizer(self, space: Space, direction: Any = "minimize", seed: int = 0) -> Optimizer:
-        """An optimizer for a space."""
+    def optimizer(
+        self, space: Space, direction: Any = "minimize", seed: int = 0, limits: Sequence[str] = ()
+    ) -> Optimizer:
+        """An optimizer for a space, with constraints that have these keys."""
         more = {"n_evals": self.n_evals, "policy": self.policy, **self.assumptions.keywords()}
+        more["constraints"] = texts_of(limits) or None
         return Optimizer(space, direction=direction, seed=seed, **more)
 
 
@@ -86,8 +90,10 @@ class Model:
         As `Optimizer` takes them.
     pruned
         Whether the model learns what the last report of a pruned trial says about its value.
-    std_attr
+    std_attr, count_attr
         The user attribute with the standard deviation of a trial's noise, or None.
+    limits
+        Keys of the constraints that trials have.
     """
 
     def __init__(
@@ -100,9 +106,11 @@ class Model:
         settings: Settings,
         pruned: bool,
         std_attr: str | None = None,
+        limits: Sequence[str] = (),
+        count_attr: str | None = None,
     ) -> None:
-        self.translation = Translation(search_space, rules)
-        self.optimizer = settings.optimizer(self.translation.space, direction, seed)
+        self.translation, self.limits = Translation(search_space, rules), tuple(limits)
+        self.optimizer = settings.optimizer(self.translation.space, direction, seed, self.limits)
         self._pruned = pruned
         self._pending: dict[int, _Pending] = {}
         self._failures = Failures(self.optimizer, seed)
@@ -110,7 +118,7 @@ class Model:
         self._failed: set[tuple[Any, ...]] = set()
         self._planned: int | None = settings.n_evals
         self._lowest, self._highest = math.inf, -math.inf
-        self._std_attr, self._std_warned = std_attr, False
+        self._std_attr, self._count_attr, self._std_warned = std_attr, count_attr, False
 
     def propose(self, number: int) -> dict[str, Any] | None:
         """Values for a trial, in the internal form; None to sample it at random.
@@ -143,8 +151,14 @@ class Model:
             pending = None
         if point is None:
             return
-        value = self._told_as(trial.value) if trial.state == TrialState.COMPLETE else None
-        std = self._std_of(trial) if value is not None and value == trial.value else None
+        limits = limits_of(trial) if self.limits else {}
+        complete = trial.state == TrialState.COMPLETE
+        if complete and not all(key in limits for key in self.limits):  # not known whether feasible
+            if pending is not None:
+                self.optimizer.cancel(pending.trial)
+            return
+        within = complete and all(abs(limit) <= LARGEST for limit in limits.values())
+        value, std, count = self._value_of(trial) if within else (None, None, None)
         reports = readings_of(trial)
         ends_early = value is None and self._pruned and trial.state == TrialState.PRUNED
         with suppress(InvalidInput):  # fixed by the user, outside the search space
@@ -153,11 +167,21 @@ class Model:
             elif value is None:
                 self._fail(point, pending, trial.state == TrialState.PRUNED)
                 return
-            elif pending is None and not reports:
-                self.optimizer.add(point, value, std)
             else:
-                self.optimizer.tell(self._reporting(point, pending, reports), value, std)
+                told = by_name(value, self.limits, limits) if self.limits else value
+                if pending is None and not reports:
+                    self.optimizer.add(point, told, std, count=count)
+                else:
+                    ended = self._reporting(point, pending, reports)
+                    self.optimizer.tell(ended, told, std, count=count)
             self._failures.succeeded(point)
+
+    def _value_of(self, trial: Any) -> tuple[float | None, float | None, int | None]:
+        """The value of a complete trial, its noise, and of how many values it is the mean."""
+        value = self._told_as(trial.value)
+        if value is None or value != trial.value:
+            return value, None, None
+        return value, *self._noise_of(trial, value)
 
     def _reporting(
         self, point: dict[str, Any], pending: _Pending | None, reports: dict[int, float]
@@ -195,27 +219,35 @@ class Model:
         with suppress(InvalidInput):  # fixed by the user, outside the search space
             self._pending[number] = _Pending(self.optimizer.expect(point), point)
 
-    def _std_of(self, trial: Any) -> float | None:
-        """The noise of a trial's value; None if it is not known, or cannot be used.
+    def _noise_of(self, trial: Any, value: float) -> tuple[float | None, int | None]:
+        """The noise of a trial's value, and of how many values it is the mean; None if not known.
 
-        An unusable attribute does not stop a study: the value is used without it, with a warning
-        the first time.
+        An attribute that cannot be used does not stop a study: the value is used without it, with a
+        warning the first time.
         """
-        given = None if self._std_attr is None else trial.user_attrs.get(self._std_attr)
+        attrs, names = trial.user_attrs, (self._std_attr, self._count_attr)
+        std, count = (None if name is None else attrs.get(name) for name in names)
+        if std is None:  # a count alone says nothing of the noise, and may mean something else
+            return None, None
         try:
-            return self.optimizer.std_of(given, "tell")
+            seen = self.optimizer.observation(value, std, "tell", count)
+            return seen.std, seen.count if seen.count > 1 else None
         except InvalidInput as error:
             if not self._std_warned:
+                named = repr(self._std_attr)
+                named += "" if count is None else f" or {self._count_attr!r}"
                 _LOGGER.warning(
-                    "Trial %d has the user attribute %r, which cannot be used: %s. Its value is "
+                    "Trial %d has the user attribute %s, which cannot be used: %s. Its value is "
                     "used without it. There will be no further warnings of this kind. If the "
-                    "attribute means something else, give PartitaSampler another std_attr or None.",
+                    "attribute means something else, give PartitaSampler another std_attr%s or "
+                    "None.",
                     trial.number,
-                    self._std_attr,
+                    named,
                     error,
+                    "" if count is None else " or count_attr",
                 )
             self._std_warned = True
-            return None
+            return None, None
 
     def _told_as(self, value: float | None) -> float | None:
         """The value to report to the optimizer; None if there is none.

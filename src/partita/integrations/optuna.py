@@ -28,6 +28,7 @@ except ImportError as error:
     ) from error
 
 from ._optuna_conditions import Structure
+from ._optuna_limits import ConstraintsFunc, check_func, limits_of, stored
 from ._optuna_model import Model, Settings
 from ._optuna_space import (
     PROPOSAL,
@@ -61,13 +62,19 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
     objective has asked for its first parameter.
 
     If the objective knows the standard deviation of its value's noise, it reports it with
-    `trial.set_user_attr("std", ...)`; 0 means exact. Trials of other samplers may have it, too.
+    `trial.set_user_attr("std", ...)`; 0 means exact. Trials of other samplers may have it, too. If
+    the value is the mean of several, their number is `trial.set_user_attr("count", n)`, and "std"
+    their sample deviation (ddof = 1).
 
     Optuna's pruners work unchanged. The last value that a pruned trial reported never counts as its
     value. The model learns what it says about the value, by the finished trials, and how uncertain
     that is. A trial that fails, or is pruned when this is not known, gives no information about the
     objective. But where trials fail is learned, and such places are avoided. See
     docs/optuna.md.
+
+    Constraints are learned as well: values that are at most 0 where a trial is feasible, by
+    `trial.set_constraint` or a `constraints_func`. `recommend` then returns parameters that are
+    feasible with probability 1 − delta, by a model of each.
 
     Parameters
     ----------
@@ -85,11 +92,17 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
     std_attr : str, optional
         The user attribute of a trial with the standard deviation of its value's noise. None to
         ignore such attributes.
+    count_attr : str, optional
+        The user attribute with the number of values of which the trial's value is the mean. It is
+        used with `std_attr` only, which is then their sample deviation. None to ignore it.
     store_proposals : bool
         Whether to store a proposal with its trial, which is one more write to the storage. If not,
         other workers treat a trial as pending only after it has asked for all its parameters.
     warn_independent_sampling : bool
         Whether to warn, once per parameter, if a parameter is outside the search space.
+    constraints_func : function, optional
+        As for Optuna's samplers: takes a finished trial, and returns a sequence of numbers, each at
+        most 0 where the trial is feasible.
     """
 
     def __init__(
@@ -106,8 +119,10 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         independent_sampler: BaseSampler | None = None,
         consider_pruned_trials: bool = True,
         std_attr: str | None = "std",
+        count_attr: str | None = "count",
         store_proposals: bool = True,
         warn_independent_sampling: bool = True,
+        constraints_func: ConstraintsFunc | None = None,
     ) -> None:
         self._given = None if search_space is None else check_search_space(search_space)
         # Without a seed every sampler is different, as Optuna's are.
@@ -117,9 +132,11 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         self._settings = Settings(assumptions, n_evals, policy)
         self._independent = independent_sampler
         self._pruned = check_flag("consider_pruned_trials", consider_pruned_trials)
-        self._std_attr = _check_attr(std_attr)
+        self._std_attr = _check_attr("std_attr", std_attr)
+        self._count_attr = _check_attr("count_attr", count_attr)
         self._store = check_flag("store_proposals", store_proposals)
         self._warn = check_flag("warn_independent_sampling", warn_independent_sampling)
+        self._constraints_func = check_func(constraints_func)
         if self._given is not None:
             self._settings.optimizer(Translation(self._given).space)
         self._warned: set[str] = set()
@@ -139,6 +156,8 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         #: The parameters of the trials so far, and the supported ones.
         self._structure = Structure()
         self._inferred: SearchSpace = {}
+        #: Keys of the constraints of the trials so far.
+        self._limits: tuple[str, ...] = ()
         self._read_for: int | None = None
 
     # -- what Optuna calls ----------------------------------------------------------------------
@@ -208,6 +227,9 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         """Record how a trial of this process ended, so that it need not be read."""
         if self._independent is not None:
             self._independent.after_trial(study, trial, state, values)
+        attributes = trial.system_attrs
+        if self._constraints_func is not None:
+            attributes = stored(self._constraints_func, study, trial, state)
         with self._lock:
             if self._reader is None or not self._is_of(study):
                 return
@@ -216,7 +238,7 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
                     trial.number,
                     trial.params,
                     trial.distributions,
-                    trial.system_attrs,
+                    attributes,
                     trial.user_attrs,
                     state,
                     None if values is None else values[0],
@@ -302,6 +324,10 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
             self._read_for = None
         if number != self._read_for:
             self._read(number)
+        if search_space is not None and not self._knows_limits():  # the trials just read have some
+            self._model = self._new_model(study, number, search_space)
+            self._reader = TrialReader(study._storage, study._study_id)
+            self._read(number)
 
     def _read(self, number: int, all_running: bool = False) -> None:
         assert self._reader is not None
@@ -322,6 +348,8 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
             settings=self._settings,
             pruned=self._pruned,
             std_attr=self._std_attr,
+            limits=self._limits,
+            count_attr=self._count_attr,
         )
 
     def _plays(self, search_space: SearchSpace) -> bool:
@@ -330,7 +358,12 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
             self._model is not None
             and self._model.translation.search_space == search_space
             and self._model.translation.rules == self._structure.rules(search_space)
+            and self._knows_limits()
         )
+
+    def _knows_limits(self) -> bool:
+        """Whether the model has the constraints that trials have."""
+        return self._model is not None and self._model.limits == self._limits
 
     def _is_of(self, study: Any) -> bool:
         reader = self._reader
@@ -351,7 +384,7 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
         if trial.state == TrialState.COMPLETE or (
             self._pruned and trial.state == TrialState.PRUNED
         ):
-            _check_unconstrained(trial)
+            self._limits = tuple(dict.fromkeys((*self._limits, *limits_of(trial))))
             if self._structure.observe(trial.params, trial.distributions):
                 self._inferred = playable(self._structure.steady)
         if self._model is not None:
@@ -360,7 +393,7 @@ class PartitaSampler(BaseSampler):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         """Only the settings: a copy reads the study's trials, and has its own model."""
         learned = {"_lock", "_process", "_random", "_reader", "_model"}
-        learned |= {"_structure", "_inferred", "_read_for"}
+        learned |= {"_structure", "_inferred", "_limits", "_read_for"}
         return {name: value for name, value in self.__dict__.items() if name not in learned}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -376,18 +409,9 @@ def _check_single(study: Any) -> None:
         )
 
 
-def _check_attr(name: object) -> str | None:
+def _check_attr(setting: str, name: object) -> str | None:
     if name is not None and not isinstance(name, str):
         raise InvalidInput(
-            f"std_attr={name!r}: give the name of a user attribute, or None to use none"
+            f"{setting}={name!r}: give the name of a user attribute, or None to use none"
         )
     return name
-
-
-def _check_unconstrained(trial: Any) -> None:
-    if any(key.startswith("constraints") for key in trial.system_attrs):
-        raise InvalidInput(
-            f"trial {trial.number} has constraints, which PartitaSampler does not support: use "
-            "optuna.samplers.GPSampler or TPESampler, or raise optuna.TrialPruned() in the "
-            "objective where a constraint is violated"
-        )

@@ -17,7 +17,15 @@ from .values import as_std, as_value
 class Aggregate(NamedTuple):
     """The mean of `count` values, and their sample deviation (ddof = 1) if it is known.
 
-    Of a single value, `std` is the known noise.
+    A function that replicates may return it instead of an array. Of a single value, `std` is the
+    known noise.
+
+    Attributes
+    ----------
+    mean
+    std
+        None if it is not known.
+    count
     """
 
     mean: float

@@ -118,9 +118,7 @@ class Answers(ABC):
             bound: float = self._play("certificate", *args)
             return bound
 
-    def predict(
-        self, params: Sequence[Any] | FloatArray, context: Mapping[str, Any] | None = None
-    ) -> Prediction:
+    def predict(self, params: Sequence[Any] | FloatArray, context: Any = None) -> Prediction:
         """The posterior of the function at n points: mean, std, lower, upper, each (n,).
 
         Parameters
@@ -128,14 +126,15 @@ class Answers(ABC):
         params
             A list of n dicts, or an array (n, d), in the form that the function gets.
         context
-            The context of all points. It can be given in each dict instead.
+            The context of all points, or a list of n contexts. It can be given in each dict
+            instead.
         """
         if isinstance(params, dict):
             raise InvalidInput("predict takes several points: give a list of dicts")
         if not self.space.named:
             params = as_floats(params, "params")
-        joined = self.contexts.joined
-        rows = [self.space.encode(joined(point, context, "predict")) for point in params]
+        points = self.contexts.joined_rows(list(params), context, "predict")
+        rows = [self.space.encode(point) for point in points]
         units = np.array(rows).reshape(len(rows), self.space.dim)
         with self._turn:
             posterior: Prediction = self._play("predict", units)

@@ -73,7 +73,7 @@ def is_many(params: Any, value: Any, space: Space) -> bool:
     if isinstance(params, _LISTS) or np.ndim(params) == 2:
         return True
     # A value may be an array of one number at single parameters, and a choice may be a tuple.
-    return isinstance(params, Mapping) and bool(columns) and any(map(_is_column, params.values()))
+    return isinstance(params, Mapping) and bool(columns) and any(map(is_column, params.values()))
 
 
 def _columns_of(value: Any) -> list[Any]:
@@ -81,8 +81,8 @@ def _columns_of(value: Any) -> list[Any]:
     if is_frame(value):
         return [value[name] for name in value.columns]
     if isinstance(value, Mapping):
-        return [entry for entry in value.values() if _is_column(entry)]
-    return [value] if _is_column(value) else []
+        return [entry for entry in value.values() if is_column(entry)]
+    return [value] if is_column(value) else []
 
 
 def is_frame(params: Any) -> bool:
@@ -199,7 +199,7 @@ def _with_names(row: Any, space: Space) -> Any:
 def _by_name(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
     lists = {}
     for name, column in columns.items():
-        if not _is_column(column):
+        if not is_column(column):
             raise InvalidInput(
                 f"add: {name}={column!r:.100} is not a column. For several observations give a "
                 "list or array for each parameter, all of the same length"
@@ -222,7 +222,7 @@ def _column(name: str, given: Any, n: int) -> list[Any]:
         given = _by_name({str(column): given[column] for column in given.columns})
     elif isinstance(given, Mapping):
         given = _by_name(given)
-    if not _is_column(given):
+    if not is_column(given):
         raise InvalidInput(
             f"add: there are {n:,} rows of parameters but {name}={given!r:.100}: give a list or "
             f"array of {n:,} numbers"
@@ -236,7 +236,8 @@ def _column(name: str, given: Any, n: int) -> list[Any]:
     return entries
 
 
-def _is_column(given: Any) -> bool:
+def is_column(given: Any) -> bool:
+    """Whether something is a list or an array (n,) of entries."""
     return isinstance(given, _LISTS) or (hasattr(given, "tolist") and np.ndim(given) == 1)
 
 

@@ -28,6 +28,20 @@ _FORMS = tuple(
     re.compile(rf"\s*{left}\s*{_SIGN}\s*{right}\s*")
     for left, right in ((_NAME, _NUMBER), (_NUMBER, _NAME))
 )
+#: A quantity between two bounds.
+_RANGE = re.compile(
+    r"\s*".join(
+        [
+            "",
+            _NUMBER.replace("number", "left"),
+            _SIGN.replace("sign", "first"),
+            _NAME,
+            _SIGN.replace("sign", "second"),
+            _NUMBER.replace("number", "right"),
+            "",
+        ]
+    )
+)
 _WRITE = 'write a name, a sign and a number, as in "cost <= 10", "accuracy > 0.9" or "1e-3 >= loss"'
 
 
@@ -59,8 +73,8 @@ class Constraints:
     Parameters
     ----------
     texts
-        Such as `["cost <= 10", "0.9 < accuracy"]`. A quantity may have one from below and one from
-        above.
+        Such as `["cost <= 10", "0.9 < accuracy", "1 <= time <= 3"]`. A quantity may have one bound
+        from below and one from above.
     space
         The space, whose parameters are no quantities.
     """
@@ -73,13 +87,14 @@ class Constraints:
         bounds: dict[str, Interval] = {}
         by_name: dict[str, list[str]] = {}
         for text in self.texts:
-            name, interval = _read(text)
-            if space is not None and name in (space.names or ()):
-                raise InvalidInput(
-                    f"constraints: {text!r} is about {name}, a parameter. Conditions on parameters "
-                    "are known before an evaluation: give feasible, a function of them"
-                )
-            bounds[name] = _both(name, bounds.get(name, Interval()), interval, text)
+            for name, interval in _read(text):
+                if space is not None and name in (space.names or ()):
+                    raise InvalidInput(
+                        f"constraints: {text!r} is about {name}, a parameter. Conditions on "
+                        "parameters are known before an evaluation: give feasible, a function of "
+                        "them"
+                    )
+                bounds[name] = _both(name, bounds.get(name, Interval()), interval, text)
             by_name.setdefault(name, []).append(text)
         self.names = tuple(bounds)
         self.intervals = tuple(bounds.values())
@@ -215,8 +230,25 @@ def _as_texts(texts: Any) -> tuple[str, ...]:
     return tuple(" ".join(text.split()) for text in given)
 
 
-def _read(text: str) -> tuple[str, Interval]:
-    """The name and the interval of a constraint."""
+def _read(text: str) -> list[tuple[str, Interval]]:
+    """The name and the intervals of a constraint: one, or two for a range."""
+    both = _RANGE.fullmatch(text)
+    if both is None or _is_below(both["first"]) != _is_below(both["second"]):
+        return [_read_bound(text)]
+    left, name, right = both["left"], both["name"], both["right"]
+    return [
+        _read_bound(f"{left} {both['first']} {name}"),
+        _read_bound(f"{name} {both['second']} {right}"),
+    ]
+
+
+def _is_below(sign: str) -> bool:
+    """Whether a sign says that what is left of it is the lesser."""
+    return sign in ("<", "<=", "≤")
+
+
+def _read_bound(text: str) -> tuple[str, Interval]:
+    """The name of a quantity and the interval that one bound leaves."""
     matches = [form.fullmatch(text) for form in _FORMS]
     match = matches[0] or matches[1]
     if match is None:
@@ -224,14 +256,14 @@ def _read(text: str) -> tuple[str, Interval]:
         if "==" in text or re.search(r"(?<![<>])=", text):
             hint = " (an equation is never met exactly: give a range, as two constraints)"
         elif len(re.findall(r"[<>≤≥]", text)) > 1:
-            hint = " (give two constraints for a range)"
+            hint = ' (write a range as "1 <= cost <= 10")'
         raise InvalidInput(f"constraints: {text!r} is not understood{hint}: {_WRITE}")
     bound = float(match["number"])
     if abs(bound) > LARGEST_VALUE:
         raise InvalidInput(
             f"constraints: {text!r}: give a bound of at most {LARGEST_VALUE:g} in size"
         )
-    upper = (match["sign"] in ("<", "<=", "≤")) == (matches[0] is not None)
+    upper = _is_below(match["sign"]) == (matches[0] is not None)
     return match["name"], Interval(upper=bound) if upper else Interval(lower=bound)
 
 

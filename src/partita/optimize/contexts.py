@@ -19,6 +19,8 @@ from partita.space import Space
 from partita.space.parameters import Float
 from partita.space.space import space_of
 
+from .bulk import is_column, is_frame
+
 #: The policy sees a real context as the middle of one of this many parts of its range, so that
 #: values for almost the same context count as replicates. The record keeps it as it is.
 PARTS = 32
@@ -102,25 +104,71 @@ class Contexts:
         return action, {name: params[name] for name in self.names}
 
     def joined(self, params: Any, context: Any, verb: str) -> Any:
-        """Parameters together with their context."""
+        """Parameters together with their context.
+
+        For many, `params` is a list of dicts, a dict of columns or a data frame, and `context` a
+        list of dicts, a dict of columns, or one dict for all.
+        """
         if context is None:
             missing = [n for n in self.names if not isinstance(params, Mapping) or n not in params]
             if missing:
                 raise self._missing(missing, verb)
             return params
-        self._check(context, verb)
+        if isinstance(params, list | tuple):
+            return self.joined_rows(params, context, verb)
+        if is_frame(params):
+            params = {str(name): params[name] for name in params.columns}
         if not isinstance(params, Mapping):
             raise InvalidInput(
-                f"{verb}(..., context=...): give the parameters as a dict. For many, give the "
-                "context in it, a column for each name"
+                f"{verb}(..., context=...): give the parameters as a dict, or for many as a list "
+                "of dicts, a dict of columns or a data frame"
             )
+        lengths = [len(column) for column in params.values() if is_column(column)]
+        if lengths:
+            context = self._columns(context, lengths[0], verb)
+        self._check(context, verb)
         both = [name for name in context if name in params]
         if both:
             raise InvalidInput(
-                f"{verb}({dict(params)!r}, context={dict(context)!r}): {', '.join(both)} is given "
-                "twice. Give it in the context only"
+                f"{verb}({dict(params)!r:.200}, context={dict(context)!r:.200}): "
+                f"{', '.join(both)} is given twice. Give it in the context only"
             )
         return {**params, **context}
+
+    def joined_rows(self, params: Sequence[Any], context: Any, verb: str) -> list[Any]:
+        """A list of parameters, each with its context; a single context is that of all."""
+        if isinstance(context, Mapping) and any(map(is_column, context.values())):
+            columns = self._columns(context, len(params), verb)
+            context = [
+                dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+            ]
+        if not isinstance(context, list | tuple):
+            return [self.joined(row, context, verb) for row in params]
+        if len(context) != len(params):
+            raise InvalidInput(
+                f"{verb}: there are {len(params):,} rows of parameters but {len(context):,} "
+                "contexts: give one context for each row, or one dict for all"
+            )
+        return [self.joined(row, one, verb) for row, one in zip(params, context, strict=True)]
+
+    def _columns(self, context: Any, number: int, verb: str) -> dict[str, list[Any]]:
+        """A list of `number` values for each context, of any form in which many are given."""
+        if isinstance(context, list | tuple):
+            for one in context:
+                self._check(one, verb)
+            context = {name: [one[name] for one in context] for name in self.names}
+        self._check(context, verb)
+        columns = {
+            name: list(value) if is_column(value) else [value] * number
+            for name, value in context.items()
+        }
+        wrong = [name for name, column in columns.items() if len(column) != number]
+        if wrong:
+            raise InvalidInput(
+                f"{verb}: there are {number:,} rows of parameters but {len(columns[wrong[0]]):,} "
+                f"contexts: give {wrong[0]} for each row, or once for all"
+            )
+        return columns
 
     def given(self, context: Any, fixed: Any, verb: str) -> Given | None:
         """What is fixed by a context and by values; None if nothing is."""
@@ -249,7 +297,9 @@ class Contexts:
             else:
                 assert self.space.conditions is not None
                 when = self.space.conditions.when(places[0])
-                raise InvalidInput(f"{name} is there only {when}. Fix that as well")
+                raise InvalidInput(
+                    f"{name} is there only {when}. Fix that as well, or leave {name} out"
+                )
         return fixed
 
     def _waits(self, entry: tuple[Any, Any, list[int]], values: Mapping[Any, Any]) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from partita._text import bounded, params_text
-from partita._types import FloatArray
+from partita._types import BoolArray, FloatArray
 from partita.figures.data import ArmBars, ArmMap, Band, Curve, Map, Place, Progress, RunFigure
 from partita.figures.style import evenly
 from partita.model.domains import Arms, Grid
@@ -35,7 +35,9 @@ def figure_of(result: Result) -> RunFigure:
     history = result.history
     band = Band(history.best_mean, history.lower, history.upper)
     says = certificate_says(0.0, result.guarantee)
-    progress = Progress(history.values, history.evaluations, band, history.certificate, says)
+    progress = Progress(
+        history.values, history.evaluations, band, history.certificate, says, _broken(result)
+    )
     return RunFigure(title_of(result), text_of(result), progress, _view(result))
 
 
@@ -45,9 +47,17 @@ def text_of(result: Result) -> str:
     if result.get("npruned"):
         failed += f", {result.npruned:,} pruned"
     bounds = "" if result.guarantee == "none" else f", bounds {result.guarantee}"
+    for each in result.get("constraints", {}).values():
+        bounds += f", {each.constraint} with probability {each.probability:.2g}"
     answer = params_text(result.params)
     at = answer if isinstance(result.params, dict) else f"x = {answer}"
     return f"at {at}   ({result.nfev:,} evaluations{failed}{bounds})"
+
+
+def _broken(result: Result) -> BoolArray | None:
+    """Whether each value breaks a constraint, (n,); None without constraints."""
+    constraints = result.optimizer.constraints
+    return ~constraints.met(result.history.trials.measured) if constraints.names else None
 
 
 def title_of(result: Result) -> str:
@@ -113,6 +123,7 @@ def _map(result: Result, dimensions: Sequence[Dimension]) -> Map:
         [[d.place_of(c) for d, c in zip(dimensions, corner, strict=True)] for corner in cell]
         for cell in _cells(result)
     ]
+    broken = _broken(result)
     return Map(
         across=across.axis,
         up=up.axis,
@@ -125,6 +136,7 @@ def _map(result: Result, dimensions: Sequence[Dimension]) -> Map:
         dots=places_of(evaluated(result)[0], dimensions),
         failed=places_of(result.history.failed_params, dimensions),
         cells=np.array(cells, dtype=float).reshape(len(cells), 2, 2),
+        broken=None if broken is None else broken[evenly(len(broken))],
     )
 
 

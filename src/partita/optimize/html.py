@@ -7,7 +7,7 @@ style sheet, and looks right on light and on dark pages. Whatever a user named o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +17,10 @@ from partita._text import HIDDEN, bounded, duration, number, value_text
 from partita._types import FloatArray
 
 from .tables import Columns, columns_of
-from .wording import certificate_says, such_held
+from .wording import certificate_says, gap_says, such_held
 
 if TYPE_CHECKING:
+    from .constraints import Known
     from .player import Player
     from .result import History, Result
     from .trials import Trials
@@ -51,10 +52,14 @@ def text(value: object, most: int = LONGEST) -> str:
 def result_html(result: Result) -> str:
     """A result: the answer, its bounds, how the run went."""
     failed = f", {result.nfail:,} failed" if result.nfail else ""
+    if result.get("npruned"):
+        failed += f", {result.npruned:,} pruned"
     rows = [
         *_params_rows(result.params),
         ("value", f"{bounded(result.fun, result.lower, result.upper)} ({result.guarantee})"),
+        *_constraint_rows(result.get("constraints", {})),
         *_certificate_rows(result.certificate, result.guarantee, result.optimizer.space.dim),
+        *_gap_rows(result),
         ("evaluations", f"{result.nfev:,}{failed}, {duration(result.seconds)}"),
         ("seed", str(result.get("seed", "not known"))),
     ]
@@ -64,14 +69,15 @@ def result_html(result: Result) -> str:
 
 def player_html(player: Player, name: str) -> str:
     """An optimizer or a study: the answer so far, and how many trials there are."""
-    states = [f"{player.n_told:,} told"]
-    others = ((player.n_pending, "pending"), (player.n_failed, "failed"))
-    states += [f"{count:,} {state}" for count, state in others if count]
+    states = [f"{player.n_told:,} {'value' if player.n_told == 1 else 'values'}"]
+    others = {"pending": player.n_pending, "failed": player.n_failed, "pruned": player.n_pruned}
+    states += [f"{count:,} {state}" for state, count in others.items() if count]
     rows: list[tuple[str, str]] = []
     if player.n_told and not player.contexts.names:  # each context has another answer
         best = player.recommend()
         rows += _params_rows(best.params)
         rows.append(("value", bounded(best.mean, best.lower, best.upper)))
+        rows += _constraint_rows(player.constraints_at(best.params))
         rows += _certificate_rows(player.certificate(), player.guarantee, player.space.dim)
     else:
         lines = [line.partition("  ") for line in player.space.describe().splitlines()]
@@ -85,8 +91,28 @@ def _certificate_rows(certificate: float, guarantee: str, dim: int) -> list[tupl
     """A certificate, what it says, and how often such ones held if it is an estimate."""
     says = certificate_says(certificate, guarantee)
     held = such_held(certificate, guarantee, dim)
-    rows = [("certificate", f"{number(certificate)} ({says})")]
-    return [*rows, ("such held", held)] if held else rows
+    known = f"{number(certificate)} ({says})" if math.isfinite(certificate) else says
+    rows = [("certificate", known)]
+    return [*rows, ("in tests", held)] if held else rows
+
+
+def _constraint_rows(known: Mapping[str, Known]) -> list[tuple[str, str]]:
+    """What is known of each constrained quantity at the answer."""
+    return [
+        (
+            each.constraint,
+            f"{bounded(each.mean, each.lower, each.upper)}, probability {each.probability:.3g}"
+            if math.isfinite(each.mean)
+            else "not known",
+        )
+        for each in known.values()
+    ]
+
+
+def _gap_rows(result: Result) -> list[tuple[str, str]]:
+    """Where a peak may hide, if the certificate is an estimate."""
+    gap = gap_says(result.certificate, result.guarantee, result.history.trials)
+    return [("unexplored", gap)] if gap else []
 
 
 def trials_html(trials: Trials) -> str:

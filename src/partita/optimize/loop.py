@@ -16,7 +16,15 @@ from partita._text import error_text, message_of
 from partita.errors import EvaluationFailed, InvalidInput, Settled, TrialPruned
 
 from .aggregates import Aggregate
-from .evaluate import Function, Outcome, WrongCall, check_branches, outcome_of, takes_trial
+from .evaluate import (
+    Function,
+    Outcome,
+    WrongCall,
+    check_branches,
+    evaluate,
+    outcome_of,
+    takes_trial,
+)
 from .failures import MOST_HELD, Failures
 from .interrupts import Interrupts
 from .logs import log_failed
@@ -468,6 +476,14 @@ def _ends_early(error: BaseException) -> bool:
     )
 
 
+def _came_from_inside(error: BaseException) -> bool:
+    """Whether an error was raised by the code of the function, not by calling it."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code is not evaluate.__code__
+
+
 def _hint(error: BaseException) -> str:
     text = f"{type(error).__name__} {message_of(error)}".lower()
     if "pickle" in text:
@@ -475,7 +491,8 @@ def _hint(error: BaseException) -> str:
             ". Process pools need a function defined at the top level of a module, not a lambda or "
             "a nested function"
         )
-    if "keyword argument" in text or "positional argument" in text:
+    about_arguments = "keyword argument" in text or "positional argument" in text
+    if about_arguments and not _came_from_inside(error):
         return (
             ". With named parameters the function is called with keywords, as in f(lr=0.1, "
             "depth=3); with a list of bounds, it is called with one array"

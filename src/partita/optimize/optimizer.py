@@ -317,7 +317,7 @@ class Optimizer(Answers):
         params: Any,
         value: Any,
         std: Any = None,
-        context: Mapping[str, Any] | None = None,
+        context: Any = None,
         *,
         count: Any = None,
     ) -> Any:
@@ -339,7 +339,8 @@ class Optimizer(Answers):
             As for `tell`: a number; for many, one for all or n numbers, None or NaN where it is not
             known.
         context
-            The context of the value. For many, it can be given in `params` instead.
+            The context of the value. For many, one for all, a list of n dicts, or a dict of
+            columns; or it is given in `params`.
         count
             As for `tell`: of how many values the value is the mean; for many, one number for all or
             n numbers.
@@ -530,11 +531,21 @@ class Optimizer(Answers):
         self,
         path: str | PathLike[str] | None = None,
         kind: Literal["run", "importance", "slices", "pairs", "timeline"] = "run",
+        *,
+        along: str | None = None,
+        context: Mapping[str, Any] | None = None,
     ) -> Any:
         """A Matplotlib figure of what is known: see `Result.plot`. Refused without values.
 
-        When evaluations were under way is not known here, so there is no "timeline".
+        When evaluations were under way is not known here, so there is no "timeline". With contexts,
+        it is the best choice `along` one of them (the first, if not given) with its bounds, the
+        others as in `context`. Of those not given, a choice of few values has a line for each, and
+        the others are in the middle of their range.
         """
+        if self.contexts.names or along is not None or context is not None:
+            from .along import plot_along
+
+            return plot_along(self, "The optimizer", path, along, context)
         from .looking import result_of
 
         return result_of(self, "The optimizer").plot(path, kind)

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 
+from partita._optional import require
 from partita._text import bounded, duration, number, value_text
 from partita._types import FloatArray, IntArray
 
 from .spans import Spans, Stopwatch
 from .trials import Record, Trials
-from .wording import certificate_says, such_held
+from .wording import certificate_says, gap_says, such_held
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from .importance import Importance
     from .player import Player
     from .trial import Suggestion
+    from .unexplored import Unexplored
 
     # SciPy has no types: as a subclass of what is unknown, every name would be a valid attribute.
     OptimizeResult = dict[str, Any]
@@ -236,9 +238,28 @@ class Result(OptimizeResult):
             figure.savefig(path, dpi=160, facecolor="white")
         return figure
 
+    def view(self) -> Any:
+        """A widget for a notebook: the page that `partita serve` shows of one study.
+
+        Needs anywidget: `pip install 'partita[notebook]'`.
+        """
+        history = self.history
+        columns = (history.seconds, history.best_mean, history.lower, history.upper)
+        rows = zip(history.evaluations.tolist(), *columns, history.certificate, strict=True)
+        # By name: the page is in a room below this one.
+        notebook = require("partita.service.notebook")
+        return notebook.view(self.optimizer, [Checkpoint(*row) for row in rows])
+
     def importance(self) -> list[Importance]:
         """How much each parameter matters, the most important first: see `Trials.importance`."""
         return self.history.trials.importance()
+
+    def unexplored(self) -> Unexplored | None:
+        """Where a narrow peak may hide, the widest ball without an evaluation.
+
+        See `Trials.unexplored`.
+        """
+        return self.history.trials.unexplored()
 
     def __repr__(self) -> str:
         if "history" not in self:  # made by hand, or by a copy of SciPy's
@@ -246,8 +267,12 @@ class Result(OptimizeResult):
         failed = f", {self.nfail:,} failed" if self.nfail else ""
         if self.get("npruned"):
             failed += f", {self.npruned:,} pruned"
+        noisy = int(np.isfinite(self.history.stds).sum())
+        if noisy:  # a function that returns two numbers may mean something else by the second
+            failed += f", {noisy:,} with a std of their own"
         says = certificate_says(self.certificate, self.guarantee)
         held = such_held(self.certificate, self.guarantee, self.optimizer.space.dim)
+        gap = gap_says(self.certificate, self.guarantee, self.history.trials)
         rows = [
             ("message", str(self.message)),
             ("success", f"{self.success} (status {self.status})"),
@@ -256,7 +281,8 @@ class Result(OptimizeResult):
             ("lower", number(self.lower)),
             ("upper", number(self.upper)),
             ("certificate", f"{number(self.certificate)} ({says})"),
-            *([("such held", held)] if held else []),
+            *([("in tests", held)] if held else []),
+            *([("unexplored", gap)] if gap else []),
             ("guarantee", str(self.guarantee)),
             *_constraint_rows(self.get("constraints", {})),
             ("nfev", f"{self.nfev:,}{failed}"),
@@ -274,7 +300,7 @@ class Result(OptimizeResult):
         return result_html(self) if "history" in self else None
 
     def __dir__(self) -> list[str]:
-        return sorted({*self.keys(), "importance", "plot"})
+        return sorted({*self.keys(), "importance", "plot", "unexplored", "view"})
 
 
 def _constraint_rows(known: Mapping[str, Known]) -> list[tuple[str, str]]:

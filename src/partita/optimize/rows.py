@@ -126,6 +126,9 @@ class _Rows:
         self._losses: dict[tuple[int, int], int] = {}
         self._tasks: dict[int, _Task] = {}
         self._late: set[int] = set()
+        #: Sums of rows that are not complete, told once a second, and when they last were.
+        self._seen: dict[int, Aggregate] = {}
+        self._told = time.monotonic()
         self._longest = 0.0
         self._numbers = itertools.count()
         #: Tasks put their numbers here when they end, so one wait serves all kinds of executors.
@@ -139,6 +142,7 @@ class _Rows:
                 self._run.tick()
                 stop = stop or self._run.time_up()
                 if stop is not None:
+                    self._settle({}, all_of_them=True)
                     return stop
         finally:
             for task in self._tasks.values():
@@ -230,8 +234,7 @@ class _Rows:
         return numbers
 
     def _take_in(self, numbers: Sequence[int]) -> Stop | None:
-        """Tell what tasks that have ended have sent, each row once."""
-        seen: dict[int, Aggregate] = {}
+        """Take in what tasks that have ended have sent, and tell what is due."""
         errors: dict[int, BaseException] = {}
         for number in numbers:
             task = self._tasks.pop(number, None)
@@ -251,8 +254,8 @@ class _Rows:
             if not isinstance(sums, list) or not all(isinstance(each, Sum) for each in sums):
                 return self._run.broken(no_answer(sums, "the sums of its pieces"))
             self._longest = max(self._longest, time.monotonic() - task.sent)
-            self._add_up(task, sums, seen, errors)
-        return self._settle(seen, errors)
+            self._add_up(task, sums, errors)
+        return self._settle(errors)
 
     def _lost(self, task: _Task, error: BaseException, errors: dict[int, BaseException]) -> None:
         """Send the pieces of a task again whose worker died; give up those that kill every one."""
@@ -270,7 +273,6 @@ class _Rows:
         self,
         task: _Task,
         sums: Sequence[Sum],
-        seen: dict[int, Aggregate],
         errors: dict[int, BaseException],
     ) -> None:
         """Add the sums of a task to those of their rows, and queue what it had no time for."""
@@ -286,17 +288,28 @@ class _Rows:
             del self._open[place]
             self._losses.pop(place, None)
             if each.seen is not None:
-                before = seen.get(piece.trial)
-                seen[piece.trial] = each.seen if before is None else before.merged(each.seen)
+                before = self._seen.get(piece.trial)
+                after = each.seen if before is None else before.merged(each.seen)
+                self._seen[piece.trial] = after
             if each.error is not None:
                 errors.setdefault(piece.trial, each.error)
             elif each.stop < piece.stop:
                 self._queue.appendleft(self._add(piece._replace(start=each.stop)))
 
-    def _settle(self, seen: dict[int, Aggregate], errors: dict[int, BaseException]) -> Stop | None:
-        """Tell sums and failures of rows; all of them, even if one ends the run."""
+    def _settle(self, errors: dict[int, BaseException], all_of_them: bool = False) -> Stop | None:
+        """Tell the sums of complete rows, once a second those of others, and failures.
+
+        All that are due are told, even if one of them ends the run.
+        """
         run, ended = self._run, None
-        for number, part in seen.items():
+        now = time.monotonic()
+        if all_of_them or now - self._told >= SECONDS:
+            due, self._told = list(self._seen), now
+        else:
+            counts = run.awaited
+            due = [n for n, s in self._seen.items() if n in errors or s.count >= counts.get(n, 0)]
+        for number in due:
+            part = self._seen.pop(number)
             if number in run.pending:
                 stop = run.settle_part(run.pending[number], part)
                 ended = ended or stop

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyarrow import Table
 
     from .importance import Importance
+    from .unexplored import Unexplored
 
 PENDING: Final = 0
 FINISHED: Final = 1
@@ -206,6 +207,16 @@ class Trials(Sequence[Record]):
         from .importance import importance_of
 
         return importance_of(self)
+
+    def unexplored(self) -> Unexplored | None:
+        """The widest ball found without an evaluation that gave a value, if numbers are continuous.
+
+        `width` is its diameter as a part of a side of the space, `params` its middle. A peak that
+        is narrower may hide there, whatever a calibrated certificate says.
+        """
+        from .unexplored import unexplored_of
+
+        return unexplored_of(self)
 
     def _rows(self, which: slice | npt.NDArray[np.bool_]) -> Trials:
         return Trials(

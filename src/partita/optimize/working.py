@@ -182,15 +182,13 @@ def values_of(result: Any, count: int) -> Aggregate:
             )
         return as_aggregate(*result, "tell")
     shape = _shape_of(result)
-    if shape != (count,) and not (count == 1 and shape == ()):
+    if shape != (count,):
         got = "no array" if shape is None else f"shape {shape}"
         raise WrongKind(
             f"the function was asked for count={count} values, but returned {result!r:.80} "
             f"({got}). Return an array of shape ({count},), or Aggregate(mean, std, count); or "
             "leave `count` out of its parameters to have it called once for each value"
         )
-    if shape == ():
-        return Aggregate(as_value(result), None, 1)
     return aggregate_of(result if isinstance(result, list) else np.asarray(result), "tell")
 
 

@@ -39,6 +39,8 @@ FINENESS = 0.1
 CEILING_EVERY = 500
 #: The largest dimension of a box in which all parts of a cell are created at once.
 EXPLICIT_DIMS = 6
+#: In a box of more dimensions a warning says what can be expected of bounds.
+MANY_DIMS = 10
 
 
 class PiGPUCB(UCBPolicy):
@@ -153,6 +155,8 @@ class PiGPUCB(UCBPolicy):
                 f"nu={self.kernel.nu}: the regret bound of π-GP-UCB is proven for nu > 1. "
                 "The confidence bounds hold nevertheless."
             )
+        if isinstance(domain, Box) and domain.dim > MANY_DIMS and 2**domain.dim > self.horizon:
+            _warn_many_dims(self.kernel, self.assumptions.constants[0], domain.dim, self.horizon)
         self._engine = Engine(
             make_partition(domain, self.kernel, self.alpha, self.seed, rule, explicit=tightening),
             confidence,
@@ -195,6 +199,19 @@ class PiGPUCB(UCBPolicy):
             split="count",
             initial_cells=paper_cells_per_side(steps, domain.dim, kernel.nu),
         )
+
+
+def _warn_many_dims(kernel: Matern, bound: float, dim: int, horizon: int) -> None:
+    """Warn that bounds of a box of many dimensions hold, but are wide."""
+    corner = 0.25 * float(np.linalg.norm(1.0 / kernel.scales(dim)))
+    slack = bound * math.sqrt(2.0 - 2.0 * float(kernel.radial(corner)))
+    expected = f"about {slack:.3g}" if slack < bound else "about norm_bound less the best value"
+    warn_theory(
+        f"the box has {dim} dimensions: all bounds hold, but they are wide. f may differ by "
+        f"{slack:.3g} between the centre and a corner of a cell of half the box's side, and there "
+        f"are 2^{dim} such cells, more than the {horizon:,} evaluations. So expect a "
+        f"certificate of {expected}. CalibratedUCB finds better points there, without a proof."
+    )
 
 
 # -- shared by policies on a partition -------------------------------------------------------------

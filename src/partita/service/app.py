@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import logging
@@ -58,10 +59,18 @@ class _Service:
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        """Close all files at the end."""
+        """Open the latest studies at the start, behind the first requests; close all at the end."""
+        warming = asyncio.create_task(self._warm())
         yield
+        warming.cancel()
         await self.stop()
         await anyio.to_thread.run_sync(self._shelf.close)
+
+    async def _warm(self) -> None:
+        """Replay the studies that were used last, so that a click on one of them need not wait."""
+        for desk in await anyio.to_thread.run_sync(self._shelf.latest):
+            with contextlib.suppress(PartitaError):  # the page says what is wrong with it
+                await desk.call(lambda study: study.n_told)
 
     async def stop(self) -> None:
         """End the streams of events, which would go on for as long as their readers stay."""

@@ -114,11 +114,11 @@ class Desk:
         return answer
 
     async def _prepare(self) -> None:
-        """Prepare a suggestion, unless someone waits: whoever asks next takes it."""
+        """Prepare a suggestion, unless a request waits. The next ask takes it."""
         await asyncio.sleep(PAUSE)
         if self._waiting or self._turn.locked() or self._closed:
             return
-        with contextlib.suppress(PartitaError):  # whoever asks is told what is wrong
+        with contextlib.suppress(PartitaError):  # the next request gets the error
             await self.call(self._fill)
 
     def _fill(self, study: Study) -> None:
@@ -164,7 +164,7 @@ class Desk:
             self._done.popitem(last=False)
 
     def close(self) -> None:
-        """Cancel what was prepared and nobody took, and close the file."""
+        """Cancel the suggestions that were not taken, and close the file."""
         self._closed = True
         with self._opening:
             if self._study is not None:

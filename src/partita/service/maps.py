@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from partita.study import Study
 
 #: Places along a side of a map, points of a slice, evaluations that are placed, cells drawn.
-SIDE, SLICED, PLACED, MOST_CELLS = 28, 60, 20_000, 2000
+SIDE, SLICED, PLACED, MOST_CELLS = 36, 60, 5000, 2000
 #: Parameters whose slices are drawn.
 MOST_SLICES = 24
 

@@ -115,7 +115,7 @@ def description(version: str) -> dict[str, Any]:
                 plan={
                     "type": "integer",
                     "minimum": 1,
-                    "description": "Evaluations until the next answer: trials with a count each.",
+                    "description": "The rows of a plan instead, of at most this number of values.",
                 },
                 params={**_PARAMS, "description": "Begin a trial at these parameters instead."},
             ),
@@ -164,7 +164,7 @@ def description(version: str) -> dict[str, Any]:
         ),
         f"{one}/recommend": _get(
             "The best parameters by all values, with bounds and certificate.",
-            _query("context", "JSON object"),
+            _query("context", "JSON object, or worst for the certificate of the worst context"),
             _query("fixed", "JSON object"),
         ),
         f"{one}/predict": {

@@ -20,14 +20,19 @@ Query = Mapping[str, str]
 
 
 def recommend(study: Study, query: Query) -> dict[str, Any]:
-    """The answer, its bounds and the certificate, for a context or with values fixed."""
-    context, fixed = parsed(query, "context"), wire.by_place(study, parsed(query, "fixed"))
-    best = study.recommend(context, fixed)
+    """The answer, its bounds and the certificate, for a context or with values fixed.
+
+    For the worst context there is only the certificate.
+    """
+    worst = query.get("context") == "worst"
+    context = None if worst else parsed(query, "context")
+    fixed = wire.by_place(study, parsed(query, "fixed"))
+    best = None if worst and study.contexts.names else study.recommend(context, fixed)
     return {
-        "params": best.params,
-        "mean": best.mean,
-        "lower": best.lower,
-        "upper": best.upper,
+        **{
+            name: None if best is None else getattr(best, name)
+            for name in ("params", "mean", "lower", "upper")
+        },
         "certificate": study.certificate(context, fixed),
         "guarantee": study.guarantee,
         "told": study.n_told,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ from .problems import Refused, no_study
 #: What a study may be called over HTTP: no folder, no hidden file, nothing that a shell expands.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 SUFFIX = ".db"
+#: Studies that are opened at the start.
+LATEST = 4
 
 
 class Shelf:
@@ -68,6 +71,16 @@ class Shelf:
                 if name not in self._desks and NAME.fullmatch(name) and path.is_file():
                     self._desks[name] = Desk(name, path, self._durability)
         return [self._desks[name] for name in sorted(self._desks)]
+
+    def latest(self) -> list[Desk]:
+        """The studies whose files were changed last, at most `LATEST` of them."""
+
+        def changed(desk: Desk) -> float:
+            with contextlib.suppress(OSError):
+                return desk.path.stat().st_mtime
+            return 0.0
+
+        return sorted(self.desks(), key=changed, reverse=True)[:LATEST]
 
     def desk(self, name: str) -> Desk:
         """The study of this name. A name reaches the file system only after it was checked."""

@@ -1,4 +1,4 @@
-"""Suggestions prepared ahead: asked for while nobody waits, and given to whoever asks next.
+"""Suggestions prepared ahead, while no request waits, and given to the next client that asks.
 
 A suggestion that was prepared does not know the values that came after it. With few values each of
 them matters, and evaluations are usually slow. So nothing is prepared before there are `FROM`
@@ -22,7 +22,7 @@ FROM, OLD = 1000, 50
 
 
 class Stock:
-    """The suggestions of one study that were prepared, and that nobody has taken yet."""
+    """The suggestions of one study that were prepared and not taken yet."""
 
     def __init__(self) -> None:
         self._ready: deque[Trial] = deque()
@@ -62,12 +62,12 @@ class Stock:
             self._told = study.n_told
 
     def discard(self, study: Study) -> None:
-        """Cancel what nobody took."""
+        """Cancel the suggestions that were not taken."""
         while self._ready:
             trial = self._ready.popleft()
             try:
                 study.cancel(trial)
-            except NotPending:  # somebody told or cancelled it by its number
+            except NotPending:  # a client told or cancelled it by its number
                 continue
 
 

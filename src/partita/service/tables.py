@@ -9,7 +9,8 @@ import numpy as np
 
 from partita.errors import InvalidInput, NotPending
 from partita.optimize.trials import STATES
-from partita.study import watching
+
+from .views import happenings_of
 
 if TYPE_CHECKING:
     from partita.optimize.trials import Record, Trials
@@ -64,7 +65,7 @@ def detail(study: Study, number: int, prepared: Collection[int] = ()) -> dict[st
     row = as_row(trials[number], named)
     row["events"] = [
         {"kind": event.kind, "time": event.time, "value": event.value}
-        for event in watching.happenings(study, number)
+        for event in happenings_of(study, number)
     ]
     row["reports"] = study.reports(number) if row["state"] not in ("pending", "prepared") else {}
     same = (trials.units == trials.units[number]).all(axis=1)

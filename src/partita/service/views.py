@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Sequence
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from partita.optimize.result import Checkpoint
 from partita.optimize.trials import FINISHED, PENDING
 from partita.optimize.wording import certificate_says, such_held
 from partita.policies import optional
@@ -21,25 +24,36 @@ from partita.space import Categorical, Float, Integer, Stepped
 from partita.study import watching
 from partita.study.events import Kind
 
+from .still import Still
+
 if TYPE_CHECKING:
     from partita._types import FloatArray
-    from partita.optimize.result import Checkpoint
     from partita.optimize.trials import Trials
     from partita.space import Space
     from partita.study import Study
 
 #: Bins of evaluations, pending trials that are listed, trials among which replicates are counted.
-BINS, WAITING, REPLICATED = 200, 20, 20_000
+BINS, WAITING, REPLICATED = 100, 20, 20_000
+#: Answers that are kept of a study while it is watched.
+SAMPLES = 300
+#: The certificate is computed again once there are this many times the values, and not at all
+#: while the page waits if there are this many cells: each takes some milliseconds.
+AGAIN, MOST_CELLS = 1.05, 150
 #: A study that was used within this many seconds is running.
 RECENT = 60.0
 
 
-def glance(study: Study) -> dict[str, Any]:
-    """A study in a list: from its file, without replaying it."""
-    pace, notes = watching.pace(study), study.notes()
-    told = watching.n_told(study)
+def glance(study: Study, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """A study in a list: from its file, without replaying it.
+
+    `before` is an earlier glance: only what came after it is counted.
+    """
+    pace, notes, seq = watching.pace(study), study.notes(), watching.head(study)
+    fresh = before is None or before["seq"] > seq  # another file is in its place
+    counted, told = (0, 0) if fresh or before is None else (before["seq"], before["told"])
+    told += watching.n_told(study, counted)
     parts: dict[str, Any] = {
-        "seq": watching.head(study),
+        "seq": seq,
         "direction": study.direction,
         "told": told,
         "state": state_of(told, study.settings.n_evals, pace),
@@ -64,28 +78,54 @@ def state_of(told: int, planned: int | None, pace: watching.Pace) -> str:
     return "running" if time.time() - pace.last < RECENT else "idle"
 
 
+@dataclass
+class Seen:
+    """What is kept of a study while it is watched.
+
+    Attributes
+    ----------
+    samples
+        Answers that were computed, besides those that the study has noted.
+    certified
+        The number of values at which the certificate was last computed.
+    certificate
+    """
+
+    samples: deque[Checkpoint] = field(default_factory=lambda: deque(maxlen=SAMPLES))
+    certified: int = 0
+    certificate: float = math.inf
+
+    def bound(self, study: Study, told: int) -> float:
+        """The certificate, computed again if there are many more values than the last time."""
+        if not self.certified or not self.certified <= told < AGAIN * self.certified:
+            if len(optional.cells(study.policy)) > MOST_CELLS:
+                notes = study.notes()
+                self.certified = notes[-1].evaluations if notes else 0
+                self.certificate = notes[-1].certificate if notes else math.inf
+            else:
+                self.certified, self.certificate = told, study.certificate()
+        return self.certificate
+
+
 def overview(
-    study: Study,
-    samples: Sequence[Checkpoint],
-    seconds: Sequence[float],
-    prepared: Collection[int] = (),
+    study: Study, seen: Seen, seconds: Sequence[float] = (), prepared: Collection[int] = ()
 ) -> Any:
     """All that the page of one study shows at once.
 
     Parameters
     ----------
     study
-    samples
-        Answers that were computed while the study was watched, besides those that it has noted.
+    seen
+        What was kept when it was last shown; it is changed.
     seconds
         The times of the latest requests.
     prepared
-        Trials that nobody has asked for yet.
+        Trials that were prepared for the next client that asks.
     """
-    settings, trials, pace = study.settings, study.trials, watching.pace(study)
+    settings, trials, pace = study.settings, study.trials, pace_of(study)
     told, expired = study.n_told, len(study.expired)
     shown: dict[str, Any] = {
-        "seq": watching.head(study),
+        "seq": head_of(study),
         "direction": study.direction,
         "policy": type(study.policy).__name__,
         "guarantee": study.guarantee,
@@ -113,27 +153,41 @@ def overview(
         "best": best_value(trials, study.direction),
         "waiting": waiting(study, trials, prepared),
     }
-    return {**shown, **answer(study, samples)}
+    return {**shown, **answer(study, seen)}
 
 
-def answer(study: Study, samples: Sequence[Checkpoint]) -> dict[str, Any]:
+def pace_of(study: Study | Still) -> watching.Pace:
+    """How quickly values come; a run that is over has no pace."""
+    return study.pace if isinstance(study, Still) else watching.pace(study)
+
+
+def head_of(study: Study | Still) -> int:
+    """A number that grows with what has happened."""
+    return study.head if isinstance(study, Still) else watching.head(study)
+
+
+def answer(study: Study, seen: Seen) -> dict[str, Any]:
     """The answer now, and what it was over evaluations; nothing where each context has its own."""
-    parts: dict[str, Any] = dict.fromkeys(("answer", "certificate", "certificate_says", "held"))
+    names = ("answer", "certificate", "certified", "certificate_says", "held")
+    parts: dict[str, Any] = dict.fromkeys(names)
     parts["answers"] = []
     if not study.n_told or study.contexts.names:
         return parts
-    best, bound = study.recommend(), study.certificate()
+    best, told = study.recommend(), study.n_told
+    bound = seen.bound(study, told)
     parts["answer"] = {
         "params": best.params,
         "mean": best.mean,
         "lower": best.lower,
         "upper": best.upper,
     }
-    parts["certificate"] = bound
+    parts |= {"certificate": bound, "certified": seen.certified}
     parts["certificate_says"] = certificate_says(bound, study.guarantee)
     parts["held"] = such_held(bound, study.guarantee, study.space.dim)
-    now = (study.n_told, time.time(), best.mean, best.lower, best.upper, bound)
-    rows = {row[0]: row for row in (*study.notes(), *samples, now)}
+    shown = bound if seen.certified == told else math.nan
+    now = Checkpoint(told, time.time(), best.mean, best.lower, best.upper, shown)
+    seen.samples.append(now)
+    rows = {row[0]: row for row in (*seen.samples, *study.notes())}
     parts["answers"] = [[n, *row[2:]] for n, row in sorted(rows.items())]
     return parts
 
@@ -142,7 +196,7 @@ def answer(study: Study, samples: Sequence[Checkpoint]) -> dict[str, Any]:
 
 
 def binned(trials: Trials, direction: str) -> dict[str, Any]:
-    """Values in at most 200 bins of evaluations: last number, quantiles, and the best so far."""
+    """Values in at most 100 bins of evaluations: last number, quantiles, and the best so far."""
     values = trials.values[trials.codes == FINISHED]
     n = len(values)
     if not n:
@@ -190,6 +244,11 @@ def noise(study: Study, trials: Trials) -> dict[str, Any]:
     return parts
 
 
+def happenings_of(study: Study | Still, number: int) -> list[watching.Happening]:
+    """Every event of one trial; what is not in a file has none."""
+    return [] if isinstance(study, Still) else watching.happenings(study, number)
+
+
 def waiting(study: Study, trials: Trials, prepared: Collection[int]) -> list[dict[str, Any]]:
     """The latest pending trials."""
     places = np.flatnonzero(trials.codes == PENDING)[-WAITING - len(prepared) :].tolist()
@@ -198,7 +257,7 @@ def waiting(study: Study, trials: Trials, prepared: Collection[int]) -> list[dic
     rows = []
     for place in pending:
         record = trials[place]
-        events = watching.happenings(study, record.number) if len(pending) <= WAITING else []
+        events = happenings_of(study, record.number)
         begun = [e.time for e in events if e.kind in (Kind.ASK, Kind.EXPECT, Kind.ADOPT)]
         seconds = now - begun[-1] if begun else None
         rows.append({"number": record.number, "params": record.params, "seconds": seconds})

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from typing import Any
 
 import anyio
 
 from partita.errors import PartitaError
-from partita.optimize.result import Checkpoint
 from partita.study import Study, watching
 
 from . import maps, views, wire
@@ -18,8 +16,6 @@ from .feeds import Feed
 from .problems import problem_of
 from .shelf import Shelf
 
-#: Answers that are kept of a study while it is watched.
-SAMPLES = 300
 #: Importance is computed again once there are this many times the values.
 FRESH = 1.2
 
@@ -31,7 +27,7 @@ class Watch:
         self._shelf, self._read_only = shelf, read_only
         self._list: Feed | None = None
         self._feeds: dict[str, Feed] = {}
-        self._samples: dict[str, deque[Checkpoint]] = {}
+        self._seen: dict[str, views.Seen] = {}
         self._importance: dict[str, dict[str, Any]] = {}
         self._glances: dict[str, tuple[str, dict[str, Any]]] = {}
 
@@ -69,7 +65,7 @@ class Watch:
             seq = str(watching.head(study))
             kept = self._glances.get(desk.name)
             if kept is None or kept[0] != seq:
-                kept = (seq, views.glance(study))
+                kept = (seq, views.glance(study, None if kept is None else kept[1]))
                 self._glances[desk.name] = kept
             shown = kept[1]
             pace = watching.Pace(shown["rate"], shown["last"])
@@ -99,11 +95,8 @@ class Watch:
         return Feed(version, make)
 
     def _overview(self, desk: Desk, study: Study) -> bytes:
-        samples = self._samples.setdefault(desk.name, deque(maxlen=SAMPLES))
-        shown = views.overview(study, tuple(samples), tuple(desk.seconds), desk.stock.numbers)
-        if shown["answer"] is not None:
-            told, *known = shown["answers"][-1]
-            samples.append(Checkpoint(told, time.time(), *known))
+        seen = self._seen.setdefault(desk.name, views.Seen())
+        shown = views.overview(study, seen, tuple(desk.seconds), desk.stock.numbers)
         return wire.as_json({"id": desk.name, "read_only": self._read_only, **shown})
 
     async def importance(self, desk: Desk) -> dict[str, Any]:

@@ -183,13 +183,11 @@ def by_place(study: Study, fixed: Any) -> Any:
 def tell(study: Study, body: Any) -> dict[str, Any]:
     """End a trial with a value, or a row of a plan with several, all at once or in parts."""
     fields = fields_of(body, ACTS["tell"], ("number",))
-    if "values" in fields:
-        fields_of(fields, ("number", "values", "std"))
-        study.tell(fields["number"], std=fields.get("std"), values=fields["values"])
-    else:
+    if "values" not in fields:
         fields_of(fields, ACTS["tell"], ("value",))
-        study.tell(fields["number"], fields["value"], fields.get("std"), count=fields.get("count"))
-    return {"number": fields["number"]}
+    number = fields.pop("number")
+    study.tell(number, **fields)
+    return {"number": number}
 
 
 def cancel(study: Study, body: Any) -> dict[str, Any]:

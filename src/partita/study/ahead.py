@@ -1,7 +1,8 @@
-"""Trials that are asked for before anyone wants them, so that whoever asks next need not wait.
+"""Trials that are asked for before a client wants them, so that the next client need not wait.
 
-Such an ask is in the log like any other, with the mark `ahead`, so a replay is exact. Whoever takes
-the trial adopts it; one that nobody took is cancelled. Until then it is pending for the policy.
+Such an ask is in the log like any other, with the mark `ahead`, so a replay is exact. The
+client that takes the trial adopts it; one that was not taken is cancelled. Until then it is pending
+for the policy.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def prepare(study: Study) -> Trial:
-    """A new trial that nobody evaluates yet."""
+    """A new trial that is not evaluated yet."""
 
     def prepared(change: Change) -> Trial:
         change.begin()
@@ -45,7 +46,7 @@ def take(study: Study, trial: Trial) -> bool:
 
 
 def left(study: Study) -> list[Trial]:
-    """Trials that were prepared, by a process that was killed perhaps, and that nobody took."""
+    """Trials that were prepared and not taken, as by a process that was killed."""
     query = (
         "SELECT trial FROM events WHERE seq > ? AND kind = ? AND data LIKE '%\"ahead\":true%' "
         "AND trial NOT IN (SELECT trial FROM events WHERE seq > ? AND kind = ?) ORDER BY trial"

@@ -63,9 +63,7 @@ class Answers:
         """A bound on how much better others can be: see `Optimizer.certificate`."""
         return self._read(lambda optimizer: optimizer.certificate(context, fixed))
 
-    def predict(
-        self, params: Sequence[Any] | FloatArray, context: Mapping[str, Any] | None = None
-    ) -> Prediction:
+    def predict(self, params: Sequence[Any] | FloatArray, context: Any = None) -> Prediction:
         """The posterior of the function at n points: mean, std, lower, upper, each (n,)."""
         return self._read(lambda optimizer: optimizer.predict(params, context))
 

@@ -18,6 +18,7 @@ import numpy as np
 from partita._checks import NotGiven, as_number, seed_or_drawn
 from partita._types import FloatArray, Prediction
 from partita.errors import InvalidInput
+from partita.optimize.bulk import is_frame, is_many
 from partita.optimize.constraints import Constraints, Known
 from partita.optimize.contexts import Contexts
 from partita.optimize.result import Checkpoint
@@ -188,7 +189,7 @@ class RemoteStudy:
 
     def expect(self, params: Any, context: Mapping[str, Any] | None = None) -> Trial:
         """A new trial at parameters that you chose and are evaluating."""
-        (row,) = self._act("ask", {"params": _plain(params), "context": context})["trials"]
+        (row,) = self._act("ask", {"params": _value(params), "context": context})["trials"]
         return self._trial(row)
 
     def plan(self, n: int) -> list[Trial]:
@@ -238,16 +239,15 @@ class RemoteStudy:
         params: Any,
         value: Any,
         std: Any = None,
-        context: Mapping[str, Any] | None = None,
+        context: Any = None,
         *,
         count: Any = None,
     ) -> Any:
         """Report a value known from elsewhere, or many at once: see `Optimizer.add`."""
-        body = {"params": _plain(params), "value": _value(value), "std": _value(std)}
+        body = {"params": _value(params), "value": _value(value), "std": _value(std)}
         body |= {"context": context, "count": _value(count)}
         numbers = self._act("add", body)["numbers"]
-        many = not isinstance(body["value"], int | float | dict)
-        return numbers if many else numbers[0]
+        return numbers if is_many(params, value, self.space) else numbers[0]
 
     def hold(self, trial: Trial) -> None:
         """Keep a trial pending although it is not being evaluated."""
@@ -307,6 +307,10 @@ class RemoteStudy:
         self, context: Mapping[str, Any] | None = None, fixed: Mapping[Any, Any] | None = None
     ) -> float:
         """A bound on how much better others can be: see `Optimizer.certificate`."""
+        if self.contexts.names and context is None and fixed is None:
+            query = {"context": "worst"}
+            shown = self._line.get(path_of(self._name, "recommend"), query)
+            return _float(shown["certificate"], math.inf)
         return _float(self._recommended(context, fixed)["certificate"], math.inf)
 
     def _recommended(self, context: Any, fixed: Any) -> Any:
@@ -317,12 +321,12 @@ class RemoteStudy:
         """Nothing: what is known of constrained quantities stays on the service."""
         return {}
 
-    def predict(
-        self, params: Sequence[Any] | FloatArray, context: Mapping[str, Any] | None = None
-    ) -> Prediction:
+    def predict(self, params: Sequence[Any] | FloatArray, context: Any = None) -> Prediction:
         """The posterior of the function at n points: mean, std, lower, upper, each (n,)."""
-        points = _plain(params)
+        points = _value(params)
         parts = []
+        if context is not None:
+            points, context = self.contexts.joined_rows(points, context, "predict"), None
         for first in range(0, max(len(points), 1), POINTS):
             body = {"params": points[first : first + POINTS], "context": context}
             parts.append(self._line.post(path_of(self._name, "predict"), body))
@@ -456,19 +460,17 @@ def _number(trial: Trial | int) -> Any:
 
 
 def _text(given: Any) -> str | None:
-    return None if given is None else json.dumps(_plain(given))
+    return None if given is None else json.dumps(_value(given))
 
 
 def _value(value: Any) -> Any:
     """A value as JSON: numbers of NumPy become Python's, NaN stays for the service to refuse."""
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
+    if is_frame(value):
+        return {str(name): _value(value[name]) for name in value.columns}
+    if hasattr(value, "tolist"):  # of NumPy, or a column of a frame
+        value = value.tolist()
     if isinstance(value, Mapping):
         return {name: _value(part) for name, part in value.items()}
-    return [_value(part) for part in value] if isinstance(value, list | tuple) else value
-
-
-def _plain(params: Any) -> Any:
-    if hasattr(params, "to_dict") and hasattr(params, "columns"):  # a data frame
-        return _value(params.to_dict("list"))
-    return _value(params)
+    if isinstance(value, list | tuple):
+        return [_value(part) for part in value]
+    return None if type(value).__name__ == "NAType" else value

@@ -10,6 +10,7 @@ from os import PathLike
 from typing import Any, Literal, TypeVar, overload
 
 from partita._checks import NotGiven, check_count
+from partita._optional import require
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
@@ -285,7 +286,7 @@ class Study(Answers):
         params: Any,
         value: Any,
         std: Any = None,
-        context: Mapping[str, Any] | None = None,
+        context: Any = None,
         *,
         count: Any = None,
     ) -> Any:
@@ -379,14 +380,29 @@ class Study(Answers):
         self,
         path: str | PathLike[str] | None = None,
         kind: Literal["run", "importance", "slices", "pairs", "timeline"] = "run",
+        *,
+        along: str | None = None,
+        context: Mapping[str, Any] | None = None,
     ) -> Any:
         """A Matplotlib figure of what is known, as `partita show --plot` draws it.
 
-        See `Result.plot`; refused while there are no values.
+        See `Result.plot`, and `Optimizer.plot` for contexts; refused while there are no values.
         """
+        if self.contexts.names or along is not None or context is not None:
+            from partita.optimize.along import plot_along
+
+            return plot_along(self, f"The study {self.path}", path, along, context)
         from .looking import as_result
 
         return as_result(self).plot(path, kind)
+
+    def view(self) -> Any:
+        """A widget for a notebook: the page that `partita serve` shows of one study, live.
+
+        Needs anywidget: `pip install 'partita[notebook]'`.
+        """
+        # By name: the page is in a room below this one.
+        return require("partita.service.notebook").view(self)
 
     # -- as an object --------------------------------------------------------------------------
 

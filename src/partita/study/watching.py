@@ -82,10 +82,11 @@ def pace(study: Study) -> Pace:
     return Pace((len(times) - 1) / span if span > 0.0 else 0.0, last)
 
 
-def n_told(study: Study) -> int:
-    """The number of values in the log, counted by the file and not by a replay."""
-    query = "SELECT count(*) FROM events WHERE kind IN (?, ?)"
-    return int(study.look(lambda store: store.rows(query, (Kind.TELL, Kind.ADD)))[0][0])
+def n_told(study: Study, after: int = 0) -> int:
+    """The number of values in the log after an event, counted by the file and not by a replay."""
+    query = "SELECT count(*) FROM events WHERE seq > ? AND kind IN (?, ?)"
+    values = (after, Kind.TELL, Kind.ADD)
+    return int(study.look(lambda store: store.rows(query, values))[0][0])
 
 
 def happenings(study: Study, number: int) -> list[Happening]:

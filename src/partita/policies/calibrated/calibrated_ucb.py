@@ -33,12 +33,13 @@ from .follow import MANY as FOLLOWED_FROM
 from .follow import Follower
 from .given import as_fixed
 from .limits import Limit, Limits
-from .model import Model, fit_work
+from .model import FIT_POINTS, Model, fit_work
 from .places import new_sites, quasi_random, unit_points, unit_slice
 from .regions import Regions
 from .report import Report
 from .search import RENEW_EARLY, Search
-from .slices import SliceProposals, Slices
+from .slice_points import SliceProposals
+from .slices import Slices
 from .values import Sums
 from .views import RegionView, described, views_of
 
@@ -76,7 +77,7 @@ CERTIFIED_DIMS = 20
 #: The number of regions in which the recommended point is searched.
 LIKELIEST = 3
 #: The parts of the policy's saved state, and its counters.
-_PARTS = ("sites", "sums", "regions", "model", "search", "answers")
+_PARTS = ("sites", "sums", "regions", "model", "search", "slices", "answers")
 _COUNTS = ("asked", "probes", "cancelled", "fitted", "seen", "next_fit")
 
 
@@ -215,13 +216,17 @@ class CalibratedUCB(Policy):
             return None
         if domain.dim <= FOLLOWED_FROM:
             return None
-        self._model.fit_points = FOLLOWED_POINTS
         return Follower(sites, self._sums, self._model, self._search.proposals)
 
     @property
     def _followed(self) -> Follower | None:
         """What chooses, if a trend leads: not where something must hold besides."""
         return self._follower if self._limits is None else None
+
+    @property
+    def _led(self) -> bool:
+        """Whether a trend has chosen points: not if all were asked for with some fixed."""
+        return self._followed is not None and self._followed.trend is not None
 
     def _first_design(self) -> FloatArray:
         """The first points to evaluate, (n, d) in the unit cube: quasi-random, in the domain."""
@@ -389,6 +394,7 @@ class CalibratedUCB(Policy):
         if self._limits is not None:
             self._limits.succeed(site)
         self._search.observe(number, site, value, std)
+        self._slices.observe(number, site, value, std)
         outlook = self._search.outlooks[number]  # a cut would replace it
         self._cut_if_due(number)
         if outlook.stale and len(self._regions) > 1 and self._seen >= len(self._start):
@@ -430,7 +436,7 @@ class CalibratedUCB(Policy):
             number = self._take(site, value, std)
             if self._limits is not None:
                 self._limits.succeed(site)
-            self._search.renew_soon(number)
+            self._renew_soon(number)
             if self._seen < RESTART or self._seen == end:
                 afresh = self._seen > RESTART_GROWTH * fitted
                 fitted = self._seen if self._refit_if_due(afresh, at_once=True) else fitted
@@ -452,7 +458,7 @@ class CalibratedUCB(Policy):
         number = self._place(site)
         if self._limits is not None:
             self._limits.succeed(site)
-        self._search.renew_soon(number)
+        self._renew_soon(number)
         self._cut_if_due(number)
         self._refit_if_due()
 
@@ -489,15 +495,17 @@ class CalibratedUCB(Policy):
             return learned and self._put_in_force()
         if seen < self._next_fit:
             return False
-        factor = REFIT_FACTOR if self._followed is None else FOLLOWED_REFIT
+        factor = FOLLOWED_REFIT if self._led else REFIT_FACTOR
         self._next_fit = max(seen + REFIT_STEP, int(seen * factor))
         if at_once or seen < RESTART:
             return self._refit(afresh)
+        self._model.fit_points = FOLLOWED_POINTS if self._led else FIT_POINTS
         self._model.begin(self._regions.played)
         return False
 
     def _refit(self, afresh: bool = False) -> bool:
         """Learn the settings from all values; the search begins afresh, too, if asked or early."""
+        self._model.fit_points = FOLLOWED_POINTS if self._led else FIT_POINTS
         learned = self._model.learn(self._regions.played, afresh or self._seen < RESTART)
         return learned and self._put_in_force()
 
@@ -506,7 +514,13 @@ class CalibratedUCB(Policy):
         if self._drift is not None:
             self._drift.forget_forecasts()
         self._search.renew_all(revive=True)
+        self._slices.renew_all()
         return True
+
+    def _renew_soon(self, number: int) -> None:
+        """Have a region renewed before it is used again."""
+        self._search.renew_soon(number)
+        self._slices.renew_soon(number)
 
     def _cut_if_due(self, number: int) -> None:
         """Split a region in two, and its halves, while they have too many sites."""
@@ -515,6 +529,7 @@ class CalibratedUCB(Policy):
             number = due.pop()
             if self._regions.cut(number, scales):
                 self._search.follow_cut(number)
+                self._slices.renew_soon(number)
                 due += [number, len(self._regions) - 1]
 
     # -- what no longer holds -------------------------------------------------------------------
@@ -584,8 +599,6 @@ class CalibratedUCB(Policy):
         saved.require(len(given_up) <= MOST_GIVEN_UP, "few cancelled evaluations")
         self._given_up = deque(given_up, maxlen=MOST_GIVEN_UP)
         saved.require(("drift" in saved) == self.drift, "drift as it was set")
-        if self._follower is not None:
-            self._follower.restore(saved.part("follower"))
         told = self._sums.count + self._sums.known
         changed = False
         if self._drift is not None:
@@ -596,6 +609,10 @@ class CalibratedUCB(Policy):
         saved.require(whole and self._seen >= self._fitted, "all values")
         played = np.flatnonzero(told).tolist()
         saved.require(sorted(self._regions.home) == played, "a region for each value")
+        if self._follower is not None:
+            self._follower.restore(saved.part("follower"))
+            saved.require(self._follower.looks_at <= set(played), "sites of the trend with values")
+        self._model.fit_points = FOLLOWED_POINTS if self._led else FIT_POINTS
         if self._drift is not None:
             saved.require(set(self._drift.log.sites) <= set(played), "sites of the last values")
         if "limits" in saved:
@@ -614,11 +631,11 @@ class CalibratedUCB(Policy):
     def _best(self) -> Recommendation:
         """The recommendation of the model alone, without `outcomes`."""
         if not self._regions.home:
-            first = self._search.site_at(self._start[0])
-            return Recommendation(self._sites.x(first), 0.0, -math.inf, math.inf)
-        site = None if self._followed is None else self._followed.answer()
-        if site is not None:
-            return self._answers.at(site, self._answering())
+            site = self._search.site_at(self._start[0])
+            return Recommendation(self._sites.x(site), 0.0, -math.inf, math.inf)
+        led = None if self._followed is None else self._followed.answer()
+        if led is not None:
+            return self._answers.at(led, self._answering())
         return self._answers.recommend(self._search.likeliest(LIKELIEST), self._answering())
 
     def certificate(self) -> float:

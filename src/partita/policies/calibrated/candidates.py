@@ -380,6 +380,10 @@ class Plan:
     ) -> None:
         self._plays, self._scaled, self._home = plays, sites.scaled, home
 
+    def __bool__(self) -> bool:
+        """Whether anything is awaited."""
+        return bool(self._plays)
+
     def new_in(self, region: Region) -> FloatArray:
         """Points (n, d) of a region that are awaited and have no value yet, the latest."""
         new = [site for site in self._plays if site not in self._home]

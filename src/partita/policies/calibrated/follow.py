@@ -1,6 +1,6 @@
 """The choice in many dimensions: follow a trend of f from point to point.
 
-In more than ten dimensions a Gaussian process of a few hundred points says little of f, and random
+In many dimensions a Gaussian process of a few hundred points says little of f, and random
 candidates hardly ever lead up. So points are drawn where a trend is highest, by Thompson sampling:
 slopes and curves are drawn from their posterior (`trend`), and the point is the highest of that
 trend within a radius of the centre. The centre moves to where the trend is highest, and the radius
@@ -17,6 +17,7 @@ import numpy as np
 
 from partita._state import Saved, State, wholes
 from partita._types import FloatArray, IntArray
+from partita.gp.shapes import SMALLEST
 from partita.partition.sites import BoxSites
 
 from .candidates import Proposals
@@ -24,8 +25,9 @@ from .model import Model
 from .trend import Trend, fit_trend
 from .values import Sums
 
-#: Trends lead above this number of dimensions.
-MANY = 10
+#: Trends lead above this number of dimensions. Below it a process of a few hundred points does
+#: better where there is little noise.
+MANY = 15
 #: The points that a trend looks at: the nearest, of so many that had their first value last.
 NEAREST, RECENT = 1500, 4096
 #: Observations between two trends: at least, one in so many dimensions, one in so many of all
@@ -43,6 +45,8 @@ STRIDE = 0.7
 SHAKEN = 0.1
 #: How far from the centre the first points lie, in sides of the domain.
 FIRST_POINTS = 0.3
+#: The least noise of a value, over the square of the amplitude, and over the usual one.
+LEAST_NOISE, SUREST = 1e-12, 1e-2
 
 
 @dataclass(eq=False)
@@ -95,7 +99,8 @@ class Follower:
         if self._sums.exact:
             point = point + SHAKEN * self.radius * random.standard_normal(len(point))
         bottom, top = np.zeros(len(point)), np.ones(len(point))
-        return self._proposals.snap(np.clip(point, bottom, top)[None, :], bottom, top)[0]
+        snapped = self._proposals.snap(np.clip(point, bottom, top)[None, :], bottom, top)
+        return np.asarray(snapped[0])
 
     def _patience(self, told: int) -> int:
         """Observations until the trend is fitted again."""
@@ -132,12 +137,11 @@ class Follower:
         """The trend around the centre, by the shaped values at sites."""
         settings = self._model.fit.best
         data = self._model.shaped(self._sums.data(sites), settings)
-        noise = np.maximum(data.diagonal(settings.noise, settings.amplitude**2), 1e-12)
-        unit = max(float(np.ptp(data.means)), 1e-300)
+        noise = np.maximum(data.diagonal(settings.noise, settings.amplitude**2), LEAST_NOISE)
         return fit_trend(
             data.points,
-            data.means / unit,
-            noise / float(np.median(noise)),
+            _in_own_unit(data.means),
+            np.maximum(noise / float(np.median(noise)), SUREST),
             self.centre,
             WINDOW * self.radius,
         )
@@ -154,6 +158,11 @@ class Follower:
         sites = self._nearest()
         trend, points = self._fit(sites), self._sites.scaled[sites]
         return int(sites[np.argmax(trend.means(points) - trend.deviations(points))])
+
+    @property
+    def looks_at(self) -> set[int]:
+        """The sites that trends may look at."""
+        return {*self._recent, *self._used.tolist()}
 
     # -- saved state -------------------------------------------------------------------------------
 
@@ -176,5 +185,12 @@ class Follower:
         self.radius = saved.real("radius", LEAST_RADIUS, FIRST_RADIUS)
         self.trend = Trend.restored(saved.part("trend"), dim) if "trend" in saved else None
         self._recent = saved.numbers("recent", number)
+        saved.require(len(self._recent) <= 2 * RECENT, "few sites of a trend")
         self._used = np.array(saved.numbers("used", number), dtype=np.int64)
         self._renewed, self._chosen = saved.integer("renewed"), saved.integer("chosen")
+
+
+def _in_own_unit(values: FloatArray) -> FloatArray:
+    """Values (n,) over their range, however large or small they are."""
+    values = values / max(float(np.abs(values).max(initial=0.0)), SMALLEST)
+    return np.asarray(values / max(float(np.ptp(values)), SMALLEST))

@@ -33,8 +33,6 @@ RENEW_PART = 128
 #: A fresh candidate is evaluated only if f there may differ from f at a point evaluated before by
 #: more than this part of what is unknown of the latter.
 DISTINCT = 0.1
-#: The same with coordinates fixed. Each context has few values, so replicates are worth more.
-SLICE_DISTINCT = 0.4
 #: Regions whose candidates are kept at once.
 WARM_REGIONS = 6
 #: Without noise, evaluations are settled once the index promises less than this part of the
@@ -165,11 +163,11 @@ class Search:
             if j is not None:
                 candidates.played[j] = True
         else:
-            candidates.observe(j, *self._shaped(candidates.settings, site, value, std))
+            candidates.observe(j, *self.shaped(candidates.settings, site, value, std))
             self._summarise(outlook)
             outlook.stale = candidates.full
 
-    def _shaped(self, settings: Settings, site: int, value: float, std: float | None) -> Shaped:
+    def shaped(self, settings: Settings, site: int, value: float, std: float | None) -> Shaped:
         """The shaped value that stands for one at a site, and the variance of its noise.
 
         Shaped means z_n of n values, each with precision n/noise, follow if one value more is
@@ -248,14 +246,17 @@ class Search:
         """The points (n, d) of all sites, in the unit cube."""
         return self._sites.scaled
 
-    def best_in_slice(
-        self, candidates: Candidates, allowed: BoolArray, width: float, plan: Plan
+    def index_in_slice(
+        self, candidates: Candidates, allowed: BoolArray, width: float
     ) -> FloatArray:
-        """The point (d,) of the highest mean plus `width` deviations, of those `allowed`."""
-        planned = candidates.planned(plan.plays_of(candidates))
-        j = self._choice(planned, width, allowed)
-        self._note(candidates, j)
-        return np.asarray(planned.points[j])
+        """Means plus `width` deviations of the candidates `allowed`, -inf for others, (m,).
+
+        Where all of them were evaluated, without noise, their means.
+        """
+        index = np.where(allowed, self._index(candidates, width), -math.inf)
+        if index.max() == -math.inf:
+            index = np.where(allowed, candidates.mean, -math.inf)
+        return index
 
     def _note(self, candidates: Candidates, j: int) -> None:
         """Note what the model says of candidate j, by the values alone."""
@@ -373,22 +374,15 @@ class Search:
         self._note(outlook.candidates, j)
         return self._site_of(candidates, j)
 
-    def _choice(
-        self, candidates: Candidates, width: float, allowed: BoolArray | None = None
-    ) -> int:
+    def _choice(self, candidates: Candidates, width: float) -> int:
         """The number of the best candidate: an evaluated one if that is as good as the same."""
         index = self._index(candidates, width)
-        if allowed is not None:
-            index = np.where(allowed, index, -math.inf)
-            if index.max() == -math.inf:  # all in the slice were evaluated, without noise
-                index = np.where(allowed, candidates.mean, -math.inf)
-        distinct = DISTINCT if allowed is None else SLICE_DISTINCT
         j, s = int(np.argmax(index)), len(candidates.sites)
         if j >= s and s and not self._sums.exact:
             row = candidates.scaled[j : j + 1]
             likeness = _loops.matern(row, candidates.scaled[:s], candidates.settings.form)[0]
             near = int(np.argmax(likeness))
-            if 2.0 - 2.0 * likeness[near] < distinct**2 * candidates.variance[near]:
+            if 2.0 - 2.0 * likeness[near] < DISTINCT**2 * candidates.variance[near]:
                 j = near
         return j
 

@@ -1,7 +1,7 @@
 """A trend of f around a point, in many dimensions: linear and quadratic in every coordinate.
 
-Notation: z (n, d) points less a centre, φ(z) = (1, z, z²) their p = 2d + 1 features, w (n,) weights,
-G = ΦᵀWΦ, A = G + τP with a prior P, L the factor of A, θ = A⁻¹ΦᵀWy the coefficients.
+Notation: z (n, d) points less a centre, φ(z) = (1, z, z²) their p = 2d + 1 features, w (n,) their
+weights, G = ΦᵀWΦ, A = G + τP with a prior P, L the factor of A, θ = A⁻¹ΦᵀWy the coefficients.
 
 A value at z is taken to be off the trend by noise, and by what the trend leaves out. The latter
 grows with the distance, as the square of it: so its weight is 1/(noise + (|z|/(√d h))⁴), h the
@@ -44,7 +44,7 @@ class Parts(NamedTuple):
 
 
 class Trend(NamedTuple):
-    """A fitted trend: its centre, the level, the coefficients, how sure they are, and what is left."""
+    """A fitted trend: centre, level and coefficients, how sure they are, and what is left over."""
 
     centre: FloatArray  # (d,)
     level: float

@@ -16,19 +16,19 @@ async function checked(answer) {
   return body;
 }
 
-export async function get(path, query = {}) {
+async function get(path, query = {}) {
   const kept = Object.entries(query).filter(([, value]) => value !== undefined && value !== "");
   const text = new URLSearchParams(kept).toString();
   return checked(await fetch(text ? `${path}?${text}` : path, { headers: headers() }));
 }
 
-export async function post(path, body) {
+async function post(path, body) {
   const key = Array.from(crypto.getRandomValues(new Uint32Array(4)), (n) => n.toString(16)).join("");
   const more = { "Content-Type": "application/json", "Idempotency-Key": key };
   return checked(await fetch(path, { method: "POST", headers: headers(more), body: JSON.stringify(body) }));
 }
 
-export async function download(path, name) {
+async function download(path, name) {
   const answer = await fetch(path, { headers: headers() });
   if (!answer.ok) throw new Error((await answer.json()).detail);
   const link = document.createElement("a");
@@ -38,11 +38,9 @@ export async function download(path, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
-export const study = (name, rest = "") => `/studies/${encodeURIComponent(name)}${rest}`;
-
 // Follow the events of an address until `signal` is aborted: read by fetch, since an EventSource
 // cannot send a token. After an interruption it goes on from the last event that was seen.
-export async function follow(path, signal, heard, changed) {
+async function follow(path, signal, heard, changed) {
   let last = null, pause = 500;
   while (!signal.aborted) {
     try {
@@ -75,3 +73,7 @@ export async function follow(path, signal, heard, changed) {
     pause = Math.min(2 * pause, 8000);
   }
 }
+
+// What the modules of the page use; in a notebook another object takes its place.
+export const api = { get, post, download, follow, downloads: ["csv", "parquet"] };
+export const study = (name, rest = "") => `/studies/${encodeURIComponent(name)}${rest}`;

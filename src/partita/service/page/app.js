@@ -1,6 +1,6 @@
 // The page: a list of studies, or one of them. The address after # says which.
-import * as api from "./api.js";
-import { ago, count, el, number, params, ask } from "./dom.js";
+import { api, study as address } from "./api.js";
+import { ago, ask, count, el, number } from "./dom.js";
 import { StudyPage } from "./study.js";
 
 const main = document.getElementById("main"), line = document.getElementById("line");
@@ -16,7 +16,7 @@ function changed(state) {
 function needToken() {
   if (document.getElementById("dialog").open) return;
   const field = el("input", { type: "password", required: true, autocomplete: "off" });
-  ask("This service needs a token", el("label", { class: "block" }, "The token that `partita serve` printed", field), async () => {
+  ask(main, "This service needs a token", el("label", { class: "block" }, "The token that `partita serve` printed", field), async () => {
     sessionStorage.setItem("token", field.value.trim());
     await api.get("/studies");
     route();
@@ -31,8 +31,8 @@ function route() {
   document.title = name ? `${name} – Partita` : "Partita";
   main.replaceChildren();
   if (name) {
-    const page = new StudyPage(main, name);
-    api.follow(api.study(name, "/events"), leaving.signal, (data) => page.show(data), (state, error) => {
+    const page = new StudyPage(main, name, api, leaving.signal);
+    api.follow(address(name, "/events"), leaving.signal, (data) => page.show(data), (state, error) => {
       changed(state);
       if (error?.status === 404) page.show({ problem: { detail: error.message } });
     });
@@ -55,15 +55,15 @@ function list() {
 }
 
 function row(study) {
-  const address = `#/${encodeURIComponent(study.id)}`;
-  const cells = [el("a", { href: address, text: study.id }), el("span", { class: `state ${study.state}`, text: study.state })];
+  const place = `#/${encodeURIComponent(study.id)}`;
+  const cells = [el("a", { href: place, text: study.id }), el("span", { class: `state ${study.state}`, text: study.state })];
   if (study.error) {
     return el("tr", {}, el("td", {}, cells[0]), el("td", {}, cells[1]), el("td", { colspan: 5, class: "error", text: study.error }));
   }
   const answer = study.answer;
   const text = answer ? `${number(answer.mean)} (${number(answer.lower)} to ${number(answer.upper)})` : "–";
   const busy = study.state === "running";
-  return el("tr", { class: "link", onclick: () => { location.hash = address; } }, ...[...cells, text, number(study.certificate), count(study.told),
+  return el("tr", { class: "link", onclick: () => { location.hash = place; } }, ...[...cells, text, number(study.certificate), count(study.told),
     busy ? number(study.rate, 3) : "–", study.last ? `${ago(Date.now() / 1000 - study.last)} ago` : "–"].map((part) => el("td", {}, part)));
 }
 
@@ -73,7 +73,7 @@ function newStudy() {
   space.value = '{"parameters": [\n  ["lr", [0.0001, 0.1, "log"]],\n  ["depth", [1, 12, "int"]],\n  ["kind", {"choices": ["a", "b"]}]\n]}';
   const direction = el("select", { name: "direction" }, el("option", { text: "minimize" }), el("option", { text: "maximize" }));
   const content = el("div", {}, el("label", { class: "block" }, "Name", name), el("label", { class: "block" }, "Space, as JSON", space), el("label", { class: "block" }, "Direction", direction));
-  ask("New study", content, async () => {
+  ask(main, "New study", content, async () => {
     let given;
     try { given = JSON.parse(space.value); } catch (error) { throw new Error(`The space is not JSON: ${error.message}`); }
     const made = await api.post("/studies", { name: name.value, space: given, direction: direction.value });

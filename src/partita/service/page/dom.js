@@ -33,9 +33,10 @@ export function ago(seconds) {
   return `${Math.round(seconds / 3600)} h`;
 }
 
-export function ask(title, content, action, label, risky = false) {
-  // A dialog with a form; `action` returns a promise, whose error is shown.
-  const dialog = document.getElementById("dialog");
+// A dialog with a form, in the document or shadow that `near` is in; `action` returns a promise,
+// whose error is shown.
+export function ask(near, title, content, action, label, risky = false) {
+  const dialog = near.getRootNode().getElementById("dialog");
   const fault = el("p", { class: "error", role: "alert" });
   const send = el("button", { class: risky ? "risky" : "main", type: "submit", text: label });
   const form = el("form", {

@@ -1,23 +1,24 @@
 // Charts by uPlot, and the map on a canvas. Colours come from the style sheet.
 import { number } from "./dom.js";
 
-export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+export const colour = (place, name) => getComputedStyle(place).getPropertyValue(`--${name}`).trim();
 
-const axes = (x, y) => [x, y].map((label) => ({
-  label, stroke: colour("soft"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line") },
+const axes = (place, x, y) => [x, y].map((label) => ({
+  label, stroke: colour(place, "soft"), grid: { stroke: colour(place, "line"), width: 1 }, ticks: { stroke: colour(place, "line") },
   labelSize: 22, font: "12px system-ui", labelFont: "12px system-ui", size: label === y ? 62 : 40,
   values: (plot, splits) => splits.map((v) => (v == null ? "" : Math.abs(v) >= 1e4 && label === x ? `${v / 1000}k` : number(v, 4))),
 }));
 
 // A chart that keeps its place: data are replaced, the element stays.
 export class Chart {
-  constructor(place, options) {
+  constructor(place, options, signal) {
     this.place = place;
     this.options = options;
     this.plot = null;
     this.data = null;
     new ResizeObserver(() => this.plot?.setSize(this.size())).observe(place);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redraw());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redraw(), { signal });
+    signal.addEventListener("abort", () => this.plot?.destroy());
   }
 
   size() {
@@ -38,12 +39,12 @@ export class Chart {
     }
     const { series, bands = [], x, y, log = false, scaleX = {}, hooks = {} } = this.options;
     this.plot = new uPlot({
-      ...this.size(), axes: axes(x, y), hooks,
+      ...this.size(), axes: axes(this.place, x, y), hooks,
       scales: { x: { time: false, ...scaleX }, y: { distr: log ? 3 : 1, ...(this.options.range ? { range: () => this.options.range(this.data) } : {}) } },
       legend: { live: false, show: this.options.legend ?? true }, cursor: { drag: { x: false, y: false } },
-      series: [{ label: x }, ...series.map((one) => ({ ...one, stroke: one.colour && colour(one.colour),
+      series: [{ label: x }, ...series.map((one) => ({ ...one, stroke: one.colour && colour(this.place, one.colour),
         width: one.width ?? 2, spanGaps: true, points: { show: one.points ?? false } }))],
-      bands: bands.map((band) => ({ ...band, fill: `color-mix(in srgb, ${colour(band.colour)} 18%, transparent)` })),
+      bands: bands.map((band) => ({ ...band, fill: `color-mix(in srgb, ${colour(this.place, band.colour)} 18%, transparent)` })),
     }, data, this.place);
   }
 }
@@ -62,7 +63,7 @@ export function drawMap(canvas, map, layer) {
   canvas.box = box;
   const grid = map[layer], flat = grid.flat().filter((v) => v != null);
   const least = Math.min(...flat), most = Math.max(...flat);
-  const low = colour("low").split(",").map(Number), high = colour("high").split(",").map(Number);
+  const [low, high] = ["low", "high"].map((name) => colour(canvas, name).split(",").map(Number));
   const shade = (v) => {
     const part = most > least ? (v - least) / (most - least) : 0.5;
     return `rgb(${low.map((a, i) => Math.round(a + part * (high[i] - a))).join(",")})`;
@@ -76,7 +77,7 @@ export function drawMap(canvas, map, layer) {
   if (layer !== "evaluated") dots(pen, map, across, up);
   for (const cell of map.cells.length < 2 ? [] : [...map.cells].sort((a, b) => a.top - b.top)) {
     const [a, b, c, d] = cell.box;
-    pen.strokeStyle = cell.top ? colour("orange") : "rgba(128,128,128,.55)";
+    pen.strokeStyle = cell.top ? colour(canvas, "orange") : "rgba(128,128,128,.55)";
     pen.lineWidth = cell.top ? 3 : 0.7;
     pen.strokeRect(across(a), up(d), across(b) - across(a), up(c) - up(d));
   }
@@ -90,6 +91,7 @@ export function drawMap(canvas, map, layer) {
     pen.strokeStyle = "#c2185b";
     pen.lineWidth = 2;
   }
+  pen.fillStyle = colour(canvas, "soft");
   labels(pen, map, box, across, up);
   return { least, most };
 }
@@ -107,7 +109,6 @@ function dots(pen, map, across, up) {
 }
 
 function labels(pen, map, box, across, up) {
-  pen.fillStyle = colour("soft");
   pen.font = "12px system-ui";
   const some = (axis) => {
     const step = Math.max(1, Math.ceil((axis.values.length - 1) / (axis.kind === "choice" ? 8 : 4)));
@@ -133,6 +134,14 @@ export function placed(canvas, map, event) {
   const x = (event.clientX - frame.left - box.left) / (box.right - box.left);
   const y = (box.bottom - (event.clientY - frame.top)) / (box.bottom - box.top);
   if (x < 0 || x > 1 || y < 0 || y > 1) return null;
-  const nearest = (axis, u) => axis.values[axis.u.reduce((best, at, i) => (Math.abs(at - u) < Math.abs(axis.u[best] - u) ? i : best), 0)];
-  return [nearest(map.x, x), nearest(map.y, y)];
+  return [map.x.values[nearest(map.x, x)], map.y.values[nearest(map.y, y)]];
+}
+
+const nearest = (axis, u) => axis.u.reduce((best, at, i) => (Math.abs(at - u) < Math.abs(axis.u[best] - u) ? i : best), 0);
+
+// The values one step away from the map's point, by an arrow key; null for other keys.
+export function stepped(map, key) {
+  const by = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowDown: [0, -1], ArrowUp: [0, 1] }[key];
+  if (!by) return null;
+  return [map.x, map.y].map((axis, i) => axis.values[Math.min(Math.max(nearest(axis, map.place[i]) + by[i], 0), axis.values.length - 1)]);
 }

@@ -1,14 +1,13 @@
 // One study: made once, then filled again with every event, so that nothing jumps.
-import * as api from "./api.js";
-import { ago, ask, count, el, number, params, shown } from "./dom.js";
-import { Chart, drawMap, placed } from "./draw.js";
+import { Acts } from "./acts.js";
+import { study as address } from "./api.js";
+import { ago, count, el, number, params, shown } from "./dom.js";
+import { Chart, drawMap, placed, stepped } from "./draw.js";
 import { Table } from "./table.js";
 
-const CONFIRM = "This cannot be undone.";
-
 export class StudyPage {
-  constructor(main, name) {
-    Object.assign(this, { main, name, data: null, at: null, map: null, made: false, drawn: 0 });
+  constructor(main, name, api, signal) {
+    Object.assign(this, { main, name, api, signal, data: null, at: null, map: null, made: false, drawn: 0 });
     this.fault = el("p", { class: "error", role: "alert" });
     main.append(this.fault);
   }
@@ -23,7 +22,7 @@ export class StudyPage {
     if (!this.made) this.make(data);
     this.figures(data);
     this.curves(data);
-    this.waiting(data);
+    this.acts.show(data);
     this.table.changed(data.seq);
     // The pictures of the model cost the service some time: not with every value.
     const told = data.counts.told;
@@ -33,7 +32,7 @@ export class StudyPage {
     }
   }
 
-  path(rest) { return api.study(this.name, rest); }
+  path(rest) { return address(this.name, rest); }
 
   make(data) {
     this.made = true;
@@ -44,32 +43,33 @@ export class StudyPage {
     this.tolerance = el("input", { type: "number", step: "any", min: 0, "aria-label": "Tolerance", placeholder: "0.05", size: 8,
       value: localStorage.getItem(`tolerance ${this.name}`) ?? "", oninput: () => { localStorage.setItem(`tolerance ${this.name}`, this.tolerance.value); this.certificate?.redraw(); this.curves(this.data); } });
     this.reached = el("span", { class: "note", role: "status" });
-    this.canvas = el("canvas", { class: "map", role: "img", tabindex: 0, "aria-label": "Map of the model over two parameters" });
-    this.canvas.addEventListener("click", (event) => this.clicked(event));
+    this.canvas = el("canvas", { class: "map", role: "application", tabindex: 0, "aria-label": "Map of the model over two parameters. Arrow keys move the point.",
+      onclick: (event) => this.moveTo(this.map && placed(this.canvas, this.map, event)),
+      onkeydown: (event) => { const values = this.map && stepped(this.map, event.key); if (values) { event.preventDefault(); this.moveTo(values); } } });
     new ResizeObserver(() => this.redrawMap()).observe(this.canvas);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redrawMap());
-    const names = data.space.filter((p) => !p.conditional || true).map((p) => p.name);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redrawMap(), { signal: this.signal });
+    const names = data.space.map((p) => p.name);
     const select = (label, chosen) => el("select", { "aria-label": label, onchange: () => this.pictures() }, ...names.map((text, i) => el("option", { text, value: text, selected: i === chosen })));
     this.x = select("Parameter across", 0);
     this.y = select("Parameter up", 1);
     this.layer = el("select", { "aria-label": "What the colour shows", onchange: () => this.redrawMap() }, ...[["mean", "mean"], ["upper", "upper bound"], ["lower", "lower bound"], ["evaluated", "evaluations"]].map(([value, text]) => el("option", { value, text })));
     this.legend = el("p", { class: "note" });
     this.slices = el("div", { class: "slices" });
-    this.slicesAt = el("p", { class: "note" });
+    this.slicesAt = el("p", { class: "note point" });
     this.importance = el("div");
-    this.pendingList = el("div", { class: "scroll" });
-    this.table = new Table(this.name, data);
-    const acts = el("div", { class: "row" },
-      el("button", { class: "main", text: "Ask for a trial", onclick: () => this.askTrial() }),
-      el("button", { text: "Add a known value", onclick: () => this.addValue() }),
-      el("button", { text: "Download CSV", onclick: () => api.download(this.path("/trials.csv"), `${this.name}.csv`).catch((e) => { this.fault.textContent = e.message; }) }));
+    this.table = new Table(this.name, data, this.api);
+    this.acts = new Acts(this.name, data, this.api);
+    const downloads = this.api.downloads.map((kind) => el("button", { text: `Download ${kind === "csv" ? "CSV" : "Parquet"}`,
+      onclick: () => this.api.download(this.path(`/trials.${kind}`), `${this.name}.${kind}`).catch((e) => { this.fault.textContent = e.message; }) }));
+    this.says = el("p", { class: "note steady" });
+    this.ramp = el("div", { class: "ramp" }, el("span"), el("div", { class: "shades", "aria-hidden": "true" }), el("span"));
     const grid = el("div", { class: "grid" },
-      el("section", { class: "card", "aria-label": "Answer" }, this.top, acts),
+      el("section", { class: "card", "aria-label": "Answer" }, this.top, el("div", { class: "row" }, ...this.acts.buttons, ...downloads), el("p", { class: "note", text: [`${data.policy}, ${data.guarantee} bounds, δ = ${data.delta}, seed ${data.seed}`, ...data.constraints, ...(data.context.length ? [`for each ${data.context.join(", ")}`] : []), ...(data.expire_after ? [`trials expire after ${ago(data.expire_after)}`] : [])].join("; ") })),
       card("half", "Answer over evaluations", "The mean of the answer with its bounds, beside the best value observed, which owes much to luck.", this.answerPlace),
-      card("half", "Certificate", "How much better any other setting can still be.", el("div", { class: "row" }, el("label", {}, "Tolerance", this.tolerance), this.reached), this.certificatePlace));
-    const pending = card("", "Pending", "Trials that have been asked for and have no value yet.", this.pendingList);
+      card("half", "Certificate", "How much better any other setting can still be.", this.says, el("div", { class: "row" }, el("label", {}, "Tolerance", this.tolerance), this.reached), this.certificatePlace));
+    const pending = card("", "Pending", "Trials that have been asked for and have no value yet.", this.acts.place);
     if (!data.arms) {
-      if (names.length > 1) grid.append(card("half", "Map", "The model over two parameters, the others as at the cross. Click to move it.", el("div", { class: "row" }, el("label", {}, "across", this.x), el("label", {}, "up", this.y), el("label", {}, "colour", this.layer)), this.canvas, this.legend));
+      if (names.length > 1) grid.append(card("half", "Map", "The model over two parameters, the others as at the cross. Click, or use the arrow keys, to move it.", el("div", { class: "row" }, el("label", {}, "across", this.x), el("label", {}, "up", this.y), el("label", {}, "colour", this.layer)), this.canvas, this.ramp, this.legend));
       grid.append(el("div", { class: "half stack" }, card("", "Importance", "Shares of the variance that vanish if a parameter is known; thin lines hold nine of ten draws.", this.importance), pending),
         card("", "Slices", "The model along each parameter through the point.", this.slicesAt, this.slices));
     }
@@ -79,24 +79,25 @@ export class StudyPage {
     this.answer = new Chart(this.answerPlace, { x: "evaluations", y: "value", series: [
       { label: "values, middle", colour: "grey", width: 1 }, { label: "10 %", colour: "grey", width: 0 }, { label: "90 %", colour: "grey", width: 0 },
       { label: "best value observed", colour: "orange", width: 1.5 }, { label: "lower", colour: "blue", width: 0 }, { label: "upper", colour: "blue", width: 0 }, { label: "answer's mean", colour: "blue", width: 2.5, points: true }],
-    bands: [{ series: [3, 2], colour: "grey" }, { series: [6, 5], colour: "blue" }], legend: false, range: usual });
+    bands: [{ series: [3, 2], colour: "grey" }, { series: [6, 5], colour: "blue" }], legend: false, range: usual }, this.signal);
     this.answerPlace.before(el("p", { class: "note" }, ...[["blue", "answer's mean and bounds"], ["orange", "best value observed"], ["grey", "values: middle, and eight of ten"]].flatMap(([name, text]) => { const key = el("span", { class: "key" }); key.style.background = `var(--${name})`; return [key, `${text}  `]; })));
-    this.certificate = new Chart(this.certificatePlace, { x: "evaluations", y: "certificate", log: true, legend: false, series: [{ label: "certificate", colour: "blue", points: true }, { label: "tolerance", colour: "orange", width: 1.5 }] });
+    this.certificate = new Chart(this.certificatePlace, { x: "evaluations", y: "certificate", log: true, legend: false, series: [{ label: "certificate", colour: "blue", points: true }, { label: "tolerance", colour: "orange", width: 1.5 }] }, this.signal);
   }
 
   figures(data) {
+    this.says.textContent = data.certificate == null ? "It is not known yet." : [`Now ${data.certificate_says}`, data.held ? `such held ${data.held}` : ""].filter(Boolean).join("; ") + ".";
     const figure = (name, big, more) => el("div", { class: "figure" }, el("div", { class: "name", text: name }), el("div", { class: "big", text: big }), el("div", { class: "more", text: more }));
     const { answer, counts, noise, best } = data;
     const others = ["pending", "failed", "pruned", "expired"].filter((state) => counts[state]).map((state) => `${count(counts[state])} ${state}`);
     const spread = noise.spread == null ? "" : `replicates at ${count(noise.replicated)} points: ${number(noise.spread, 3)}`;
     this.top.replaceChildren(
-      figure(data.direction === "minimize" ? "Answer, minimum" : "Answer, maximum", answer ? number(answer.mean) : "–", answer ? `${number(answer.lower)} to ${number(answer.upper)}, ${data.guarantee}` : data.context.length ? "each context has its own" : "no values yet"),
-      figure("At", "", answer ? params(answer.params) : "–"),
-      figure("Certificate", number(data.certificate), data.certificate == null ? "not known yet" : [data.certificate_says, data.held ? `such held ${data.held}` : ""].filter(Boolean).join("; ")),
+      el("div", { class: "figure at" }, el("div", { class: "name", text: "Best setting" }), setting(answer?.params, data)),
+      figure(data.direction === "minimize" ? "Mean, least" : "Mean, greatest", answer ? number(answer.mean) : "–", answer ? `${number(answer.lower)} to ${number(answer.upper)}` : data.context.length ? "each context has its own answer" : "no values yet"),
+      figure("Certificate", number(data.certificate), data.certificate == null ? "not known yet" : [data.certified < counts.told ? `after ${count(data.certified)} values` : "", data.certificate_says, data.held ? `in tests: ${data.held}` : ""].filter(Boolean).join("; ")),
       figure("Values", count(counts.told), [data.n_evals ? `of ${count(data.n_evals)}` : "", ...others].filter(Boolean).join(", ")),
-      figure("Best value observed", best ? number(best.value) : "–", best ? `trial ${best.number}` : ""),
+      figure("Best observed", best ? number(best.value) : "–", best ? `trial ${best.number}` : ""),
       figure("Noise, learned", number(noise.learned, 3), spread),
-      figure("Pace", data.state === "running" ? `${number(data.rate, 3)} /s` : data.state, data.step == null ? `${data.policy}, seed ${data.seed}` : `a request takes ${number(1000 * data.step, 2)} ms; ${data.policy}, seed ${data.seed}`));
+      figure("Pace", data.state === "running" ? `${number(data.rate, 3)} /s` : data.state, data.step == null ? "values a second" : `a request takes ${number(1000 * data.step, 2)} ms`));
   }
 
   curves(data) {
@@ -108,6 +109,8 @@ export class StudyPage {
     this.answer.show([all, at(values.n, values.middle), at(values.n, values.low), at(values.n, values.high), at(values.n, values.best), column(2), column(3), column(1)]);
     const rows = answers.filter((row) => row[4] > 0), tolerance = Number(this.tolerance.value) || null;
     if (rows.length) this.certificate.show([rows.map((row) => row[0]), rows.map((row) => row[4]), rows.map(() => tolerance)]);
+    described(this.answerPlace, `The answer after ${count(all.at(-1))} values: ${number(data.answer?.mean)}; the best value observed: ${number(data.best?.value)}`);
+    described(this.certificatePlace, `The certificate, ${number(data.certificate)} now`);
     this.reached.textContent = tolerance == null || data.certificate == null ? "" : data.certificate <= tolerance ? "reached" : `${number(data.certificate / tolerance, 2)} times too large`;
   }
 
@@ -118,10 +121,10 @@ export class StudyPage {
     const quiet = (work) => work.catch((error) => { this.legend.textContent = error.message; });
     if (this.x.options.length > 1) {
       if (this.x.value === this.y.value) this.y.selectedIndex = (this.x.selectedIndex + 1) % this.y.options.length;
-      quiet(api.get(this.path("/map"), { x: this.x.value, y: this.y.value, at }).then((map) => { this.map = map; this.redrawMap(); }));
+      quiet(this.api.get(this.path("/map"), { x: this.x.value, y: this.y.value, at }).then((map) => { this.map = map; this.redrawMap(); }));
     }
-    quiet(api.get(this.path("/slices"), { at }).then((data) => this.showSlices(data)));
-    if (this.data.counts.told >= 5) api.get(this.path("/importance")).then((data) => this.showImportance(data)).catch((error) => { this.importance.textContent = error.message; });
+    quiet(this.api.get(this.path("/slices"), { at }).then((data) => this.showSlices(data)));
+    if (this.data.counts.told >= 5) this.api.get(this.path("/importance")).then((data) => this.showImportance(data)).catch((error) => { this.importance.textContent = error.message; });
     else this.importance.textContent = "It needs five values.";
   }
 
@@ -129,11 +132,13 @@ export class StudyPage {
     if (!this.map || !this.canvas.clientWidth) return;
     const { least, most } = drawMap(this.canvas, this.map, this.layer.value);
     const cells = this.map.cells.length > 1, top = cells && this.map.cells.some((cell) => cell.top);
-    this.legend.textContent = `Dark ${number(least, 3)}, light ${number(most, 3)}. Dots are evaluations${cells ? ", lines are cells" : ""}.${top ? " The orange cell has the highest index: it keeps the certificate up." : ""}`;
+    const what = this.layer.selectedOptions[0].text;
+    this.ramp.firstChild.textContent = `${what} ${number(least, 3)}`;
+    this.ramp.lastChild.textContent = number(most, 3);
+    this.legend.textContent = `${this.layer.value === "evaluated" ? "" : "Dots are evaluations. "}${cells ? `Lines are cells, ${count(this.map.cells.length)} here. ` : ""}${top ? "The orange cell has the highest index: it keeps the certificate up." : ""}`;
   }
 
-  clicked(event) {
-    const values = this.map && placed(this.canvas, this.map, event);
+  moveTo(values) {
     if (!values) return;
     this.at = Array.isArray(this.map.at) ? [...this.map.at] : { ...this.map.at };
     const key = (name) => (Array.isArray(this.at) ? Number(name.slice(2, -1)) : name);
@@ -150,17 +155,19 @@ export class StudyPage {
       let chart = this.sliceCharts.get(axis.name);
       if (!chart) {
         const place = el("div", { class: "plot" });
-        this.slices.append(el("figure", { "aria-label": `Slice along ${axis.name}`, style: null }, place));
+        this.slices.append(el("figure", {}, place));
         const choice = axis.kind === "choice";
         chart = new Chart(place, { x: axis.name, y: "value", height: 190, legend: false, scaleX: axis.log ? { distr: 3 } : {},
           series: [{ label: "lower", colour: "blue", width: choice ? 1 : 0, points: choice }, { label: "upper", colour: "blue", width: choice ? 1 : 0, points: choice }, { label: "mean", colour: "blue", points: choice }], bands: [{ series: [2, 1], colour: "blue" }],
-          hooks: { draw: [(plot) => marker(plot, chart.at)] } });
+          hooks: { draw: [(plot) => marker(plot, chart.at)] } }, this.signal);
         this.sliceCharts.set(axis.name, chart);
       }
       const xs = axis.kind === "choice" ? axis.values.map((_, i) => i) : axis.values.map(Number);
       chart.at = axis.kind === "choice" ? axis.values.indexOf(curve.value) : Number(curve.value);
       if (axis.kind === "choice") chart.options.x = `${axis.name}: ${axis.values.slice(0, 6).map((value, i) => `${i} ${shown(value)}`).join(", ")}`;
       chart.show([xs, curve.lower, curve.upper, curve.mean]);
+      const means = curve.mean.filter((v) => v != null);
+      described(chart.place, `Slice along ${axis.name}: the mean goes from ${number(Math.min(...means), 3)} to ${number(Math.max(...means), 3)}`);
     }
   }
 
@@ -172,50 +179,6 @@ export class StudyPage {
       range.style.width = `${100 * (row.upper - row.lower)}%`;
       return el("div", { class: "bar" }, el("span", { text: row.name, title: row.name }), el("div", { class: "track" }, part, range), el("span", { text: `${Math.round(100 * row.total)} % (${Math.round(100 * row.lower)}–${Math.round(100 * row.upper)})` }));
     }));
-  }
-
-  // -- acts --
-
-  waiting({ waiting, counts }) {
-    if (!waiting.length) { this.pendingList.replaceChildren(el("p", { class: "note", text: "None." })); return; }
-    const rows = waiting.map((trial) => el("tr", {}, el("td", { text: trial.number }), el("td", { text: params(trial.params) }), el("td", { text: ago(trial.seconds) }),
-      el("td", {}, el("button", { text: "Tell", "aria-label": `Tell the value of trial ${trial.number}`, onclick: () => this.tell(trial) }), " ", el("button", { class: "risky", text: "Cancel", "aria-label": `Cancel trial ${trial.number}`, onclick: () => this.cancel(trial) }))));
-    const more = counts.pending > waiting.length ? el("p", { class: "note", text: `and ${count(counts.pending - waiting.length)} older ones` }) : null;
-    this.pendingList.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, ...["Trial", "Parameters", "For", "Act"].map((text) => el("th", { scope: "col", text })))), el("tbody", {}, ...rows)), ...(more ? [more] : []));
-  }
-
-  async askTrial() {
-    const context = this.data.context.length ? el("input", { required: true, placeholder: '{"hour": 13.5}' }) : null;
-    ask("Ask for a trial", el("div", {}, el("p", { class: "note", text: "It stays pending until you tell its value or cancel it." }), context && el("label", { class: "block" }, "Context, as JSON", context)), async () => {
-      const { trials } = await api.post(this.path("/ask"), context ? { context: JSON.parse(context.value) } : {});
-      setTimeout(() => this.tell(trials[0]));
-    }, "Ask");
-  }
-
-  tell(trial) {
-    const names = this.data.constraints.map((text) => text.split(/[<>=]/)[0].trim());
-    const value = el("input", { type: "number", step: "any", required: true, name: "value" }), std = el("input", { type: "number", step: "any", min: 0, name: "std" });
-    const others = names.map((name) => [name, el("input", { type: "number", step: "any", required: true })]);
-    ask(`Value of trial ${trial.number}`, el("div", {}, el("p", { text: params(trial.params) }), el("label", { class: "block" }, "Value", value), ...others.map(([name, field]) => el("label", { class: "block" }, name, field)),
-      el("label", { class: "block" }, "Standard deviation of its noise, if known", std), el("p", { class: "note", text: CONFIRM })), () => {
-      const told = others.length ? { objective: Number(value.value), ...Object.fromEntries(others.map(([name, field]) => [name, Number(field.value)])) } : Number(value.value);
-      return api.post(this.path("/tell"), { number: trial.number, value: told, ...(std.value ? { std: Number(std.value) } : {}) });
-    }, "Tell");
-  }
-
-  cancel(trial) {
-    ask(`Cancel trial ${trial.number}?`, el("p", { text: `${params(trial.params)}. ${CONFIRM}` }), () => api.post(this.path("/cancel"), { number: trial.number }), "Cancel the trial", true);
-  }
-
-  addValue() {
-    const given = el("textarea", { rows: 4, required: true, spellcheck: "false" }), value = el("input", { type: "number", step: "any", required: true });
-    const start = this.data.answer?.params ?? Object.fromEntries(this.data.space.filter((p) => !p.conditional).map((p) => [p.name, p.choices ? p.choices[0] : p.low]));
-    given.value = JSON.stringify(start, null, 1);
-    ask("Add a known value", el("div", {}, el("p", { class: "note", text: `Add all values that you have, not only the best ones. ${CONFIRM}` }), el("label", { class: "block" }, "Parameters, as JSON", given), el("label", { class: "block" }, "Value", value)), () => {
-      let parsed;
-      try { parsed = JSON.parse(given.value); } catch (error) { throw new Error(`The parameters are not JSON: ${error.message}`); }
-      return api.post(this.path("/add"), { params: parsed, value: Number(value.value) });
-    }, "Add");
   }
 }
 
@@ -240,4 +203,17 @@ function marker(plot, at) {
   ctx.lineTo(x, bbox.top + bbox.height);
   ctx.stroke();
   ctx.restore();
+}
+
+// A chart is one picture to a screen reader, with a text that says what it shows.
+function described(place, text) {
+  place.setAttribute("role", "img");
+  place.setAttribute("aria-label", text);
+}
+
+// The parameters of the answer, a line each.
+function setting(given, data) {
+  if (given == null) return el("div", { class: "more", text: data.counts.told ? "–" : "no values yet" });
+  const rows = Array.isArray(given) ? given.map((value, i) => [data.arms ? `arm, ${i}` : `x[${i}]`, value]) : Object.entries(given);
+  return el("dl", {}, ...rows.slice(0, 12).flatMap(([name, value]) => [el("dt", { text: name }), el("dd", { text: shown(value) })]));
 }

@@ -1,13 +1,12 @@
 // The table of trials: one page at a time, sorted and filtered by the service.
-import * as api from "./api.js";
+import { study as address } from "./api.js";
 import { ask, count, el, number, params, shown } from "./dom.js";
 
 const PAGE = 20, STATES = ["", "finished", "pending", "failed", "pruned"];
 
 export class Table {
-  constructor(name, data) {
-    this.name = name;
-    Object.assign(this, { sort: "number", order: "desc", after: 0, seq: 0, names: data.space.map((p) => p.name), busy: false });
+  constructor(name, data, api) {
+    Object.assign(this, { name, api, sort: "number", order: "desc", after: 0, seq: 0, names: data.space.map((p) => p.name), busy: false });
     this.state = el("select", { "aria-label": "State", onchange: () => this.first() }, ...STATES.map((text) => el("option", { value: text, text: text || "all" })));
     const bound = (label) => el("input", { type: "number", step: "any", size: 8, "aria-label": label, placeholder: label, onchange: () => this.first() });
     this.least = bound("value at least");
@@ -35,7 +34,7 @@ export class Table {
     this.busy = true;
     try {
       const { sort, order, after } = this;
-      const page = await api.get(api.study(this.name, "/trials"), { limit: PAGE, after, sort, order, state: this.state.value, least: this.least.value, most: this.most.value });
+      const page = await this.api.get(address(this.name, "/trials"), { limit: PAGE, after, sort, order, state: this.state.value, least: this.least.value, most: this.most.value });
       this.show(page);
     } catch (error) {
       this.says.textContent = error.message;
@@ -69,10 +68,10 @@ export class Table {
   }
 
   async detail(id) {
-    const trial = await api.get(api.study(this.name, `/trials/${id}`));
+    const trial = await this.api.get(address(this.name, `/trials/${id}`));
     const rows = [["State", trial.state], ["Value", trial.value ?? "–"], ["Noise", trial.std ?? "not known"], ...Object.entries(trial.values ?? {}), ["Parameters", params(trial.params)],
       ...trial.events.map((event) => [event.kind, new Date(1000 * event.time).toLocaleString()]),
       ...(Object.keys(trial.reports).length ? [["Reports", params(trial.reports)]] : []), ...(trial.same.length > 1 ? [["Same parameters", trial.same.join(", ")]] : [])];
-    ask(`Trial ${id}`, el("table", {}, el("tbody", {}, ...rows.map(([name, value]) => el("tr", {}, el("th", { scope: "row", text: name }), el("td", { text: value }))))), async () => {}, "Done");
+    ask(this.place, `Trial ${id}`, el("table", {}, el("tbody", {}, ...rows.map(([name, value]) => el("tr", {}, el("th", { scope: "row", text: name }), el("td", { text: value }))))), async () => {}, "Done");
   }
 }

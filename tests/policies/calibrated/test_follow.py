@@ -1,0 +1,169 @@
+"""Many dimensions: where a trend leads, who is led by it, and that it is saved and bounded."""
+
+import numpy as np
+import pytest
+
+import partita as pt
+from partita.policies.calibrated import follow
+from partita.policies.calibrated.calibrated_ucb import FOLLOWED_REFIT
+
+DIM = 16
+
+
+def box(dim=DIM):
+    return pt.Box([-1.0] * dim, [3.0] * dim)
+
+
+def run(policy, evaluations, noise=0.2, seed=0):
+    """Evaluate a turned quadratic; its values at the points that were asked for."""
+    random = np.random.default_rng([seed, 1])
+    dim = policy.domain.dim
+    best = np.random.default_rng(8).uniform(0.0, 2.0, dim)
+    values = []
+    for _ in range(evaluations):
+        x = policy.ask()
+        values.append(-float(((x - best) ** 2).sum()))
+        policy.tell(x, values[-1] + noise * random.uniform(-1, 1))
+    return values, best
+
+
+def test_the_first_point_is_the_centre_and_the_others_are_around_it():
+    policy = pt.CalibratedUCB(box(60), seed=3)
+    assert np.array_equal(policy.ask(), np.full(60, 1.0))
+    others = np.array([policy.ask() for _ in range(29)])
+    assert np.abs(others - 1.0).max() <= 0.3 * 4.0
+    assert np.ptp(others, axis=0).min() > 0.6
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.2, 5.0])
+def test_evaluations_and_the_answer_get_better_than_the_centre(noise):
+    policy = pt.CalibratedUCB(box(), seed=1)
+    values, best = run(policy, 250, noise)
+    centre = -float(((1.0 - best) ** 2).sum())
+    assert np.mean(values[-50:]) > (0.75 if noise > 1.0 else 0.3) * centre
+    answer = policy.recommend()
+    assert -((answer.x - best) ** 2).sum() > (0.6 if noise > 1.0 else 0.2) * centre
+    assert answer.lower <= answer.mean <= answer.upper
+    assert any(np.array_equal(answer.x, x) for x in policy._sites.points)
+
+
+def test_without_noise_no_point_is_evaluated_twice():
+    policy = pt.CalibratedUCB(box(), seed=1)
+    run(policy, 120, 0.0)
+    assert len(policy._sites) == 120
+
+
+def test_a_snapshot_goes_on_as_the_policy_does():
+    policy = pt.CalibratedUCB(box(), seed=2)
+    run(policy, 90)
+    pending = policy.ask()
+    again = pt.CalibratedUCB(box(), seed=2)
+    again.restore(policy.state())
+    for each in (policy, again):
+        each.tell(pending, 1.0)
+    random = np.random.default_rng(0)
+    for _ in range(40):
+        x, y = policy.ask(), random.standard_normal()
+        assert np.array_equal(x, again.ask())
+        policy.tell(x, y)
+        again.tell(x, y)
+    assert np.array_equal(policy.recommend().x, again.recommend().x)
+
+
+def test_a_state_with_sites_that_have_no_values_is_refused():
+    policy = pt.CalibratedUCB(box(), seed=2)
+    run(policy, 40)
+    policy.ask()
+    state = policy.state()
+    state["follower"]["used"] = np.arange(len(policy._sites))
+    with pytest.raises(pt.errors.PartitaError, match="sites of the trend with values"):
+        pt.CalibratedUCB(box(), seed=2).restore(state)
+
+
+def test_answers_change_nothing():
+    asked, left = pt.CalibratedUCB(box(), seed=2), pt.CalibratedUCB(box(), seed=2)
+    for each in (asked, left):
+        run(each, 60)
+    asked.recommend()
+    asked.predict([np.zeros(DIM)])
+    assert np.array_equal(asked.ask(), left.ask())
+
+
+def test_pending_points_differ():
+    policy = pt.CalibratedUCB(box(), seed=2)
+    run(policy, 60)
+    points = np.array([policy.ask() for _ in range(12)])
+    assert len(np.unique(points, axis=0)) == 12
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        pt.CalibratedUCB(box(15)),
+        pt.CalibratedUCB(box(), drift=True),
+        pt.CalibratedUCB(box(), kernel=pt.Matern(2.5, 1.0)),
+        pt.CalibratedUCB(pt.Arms(np.random.default_rng(0).random((30, DIM)))),
+    ],
+    ids=["few dimensions", "drift", "kernel", "arms"],
+)
+def test_no_trend_leads_in_few_dimensions_or_where_more_is_known(policy):
+    assert policy._follower is None
+
+
+def test_constraints_and_failures_are_left_to_the_process():
+    policy = pt.CalibratedUCB(box(), seed=1)
+    run(policy, 40)
+    assert policy._led
+    policy.fail(policy.ask())
+    assert policy._followed is None
+    run(policy, 5)
+
+
+def test_fits_are_rarer_only_once_a_trend_has_chosen():
+    policy = pt.CalibratedUCB(box(), seed=1)
+    random = np.random.default_rng(0)
+    for _ in range(30):
+        x = policy.ask(fixed={0: 0.5})
+        policy.tell(x, random.standard_normal())
+    assert not policy._led
+    run(policy, 60)
+    assert policy._led
+    assert policy._next_fit >= FOLLOWED_REFIT * 30
+
+
+def test_values_of_any_size_are_followed():
+    for scale in (1e-100, 1e100):
+        policy = pt.CalibratedUCB(box(), seed=1)
+        random = np.random.default_rng(1)
+        for _ in range(50):
+            x = policy.ask()
+            policy.tell(x, scale * (-(x**2).sum() + 0.1 * random.standard_normal()))
+        assert np.isfinite(policy.recommend().x).all()
+
+
+def test_told_noise_weighs():
+    policy = pt.CalibratedUCB(box(), seed=1)
+    random = np.random.default_rng(1)
+    for i in range(80):
+        x, std = policy.ask(), (0.0, 0.1, 50.0)[i % 3]
+        policy.tell(x, -float(((x - 0.5) ** 2).sum()) + std * random.standard_normal(), std=std)
+    centre = DIM * 0.25
+    assert ((policy.recommend().x - 0.5) ** 2).sum() < centre
+
+
+def test_what_a_trend_looks_at_is_bounded(monkeypatch):
+    monkeypatch.setattr(follow, "NEAREST", 40)
+    monkeypatch.setattr(follow, "RECENT", 60)
+    policy = pt.CalibratedUCB(box(), seed=1)
+    run(policy, 200)
+    follower = policy._follower
+    assert len(follower._used) == 40
+    assert len(follower._recent) <= 120
+    away = ((policy._sites.scaled - follower.trend.centre) ** 2).sum(axis=1)
+    assert np.median(away[follower._used]) < np.median(away)
+
+
+def test_the_radius_stays_within_its_bounds():
+    policy = pt.CalibratedUCB(box(), seed=1)
+    run(policy, 300)
+    assert follow.LEAST_RADIUS <= policy._follower.radius < follow.FIRST_RADIUS

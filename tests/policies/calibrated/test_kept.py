@@ -1,0 +1,139 @@
+"""The posterior that is kept for slices: row by row as at once, and the same choice as by all."""
+
+import math
+
+import numpy as np
+import pytest
+
+import partita as pt
+from partita.gp import _loops
+from partita.gp.settings import Settings
+from partita.policies.calibrated import slices
+from partita.policies.calibrated.candidates import Plan
+from partita.policies.calibrated.kept import Kept, kernel_between
+from partita.study.packed import pack, unpack
+
+
+@pytest.mark.parametrize("form", [1, 2])
+def test_the_kernel_is_that_of_the_loops(form):
+    random = np.random.default_rng(form)
+    left, right = random.random((20, 3)) / 0.2, random.random((7, 3)) / 0.2
+    left[0], left[1] = right[0], 1e60  # the same point, and one as far away as can be
+    kernel = kernel_between(left, right, form)
+    assert np.allclose(kernel, _loops.matern(left, right, form), rtol=1e-13, atol=1e-300)
+    assert kernel[0, 0] == 1.0
+    assert (kernel[1] == 0.0).all()
+
+
+def _kept(base, room, seed=0):
+    random = np.random.default_rng(seed)
+    settings = Settings(np.array([0.3, 0.5]), 0.2, 2, 1.0, 2.0)
+    points, targets = random.random((base, 2)), random.standard_normal(base)
+    noise = random.uniform(0.05, 0.5, base)
+    more = np.empty(room)
+    kept = Kept(
+        settings,
+        np.arange(base),
+        np.arange(base),
+        np.concatenate([points, np.empty((room, 2))]),
+        np.concatenate([targets, more]),
+        np.concatenate([noise, more]),
+        base,
+        base,
+    )
+    return kept, random
+
+
+def test_rows_added_one_by_one_give_the_posterior_of_all():
+    kept, random = _kept(12, 9)
+    for i in range(9):
+        site = 12 + i if i % 2 else i  # new points, and values more at points that there are
+        point = random.random(2) if i % 2 else kept.points[i].copy()
+        kept.add(site, point, float(random.standard_normal()), float(random.uniform(0.1, 1)))
+    assert kept.full
+    assert kept.sites.tolist() == [*range(12), 13, 15, 17, 19]
+    scaled = kept.points / kept.settings.scales
+    noisy = _loops.matern_among(scaled, 2) + np.diag(kept.noise)
+    fresh = random.random((30, 2))
+    across = _loops.matern(scaled, fresh / kept.settings.scales, 2)
+    solved = np.linalg.solve(noisy, across)
+    at = kept.moments(kept.across(fresh))
+    assert np.allclose(at.mean, solved.T @ kept.targets, atol=1e-12)
+    assert np.allclose(at.variance, 1 - (solved * across).sum(axis=0), atol=1e-12)
+    assert (kept.spread(kept.across(fresh)) >= at.variance - 1e-12).all()
+    assert np.allclose(kept.across(fresh) @ kept.weights, at.mean, atol=1e-12)
+    sites = kept.points[kept.rows]
+    assert np.allclose(kept.means(), kept.moments(kept.across(sites)).mean, atol=1e-12)
+
+
+def test_a_saved_posterior_goes_on_to_the_last_bit():
+    from partita._state import Saved
+
+    kept, random = _kept(12, 9)
+    for i in range(4):
+        kept.add(20 + i, random.random(2), 0.3 * i, 0.2)
+    again = Kept.restored(Saved(unpack(pack(kept.state())), "kept"), 40, 2, 100, 64)
+    for one in (kept, again):
+        one.add(30, np.array([0.25, 0.5]), -0.7, 0.3)
+    fresh = random.random((5, 2))
+    for ours, theirs in zip(
+        *(one.moments(one.across(fresh)) for one in (kept, again)), strict=True
+    ):
+        assert np.array_equal(ours, theirs)
+
+
+def _played(rounds, seed=0, dim=3):
+    """A policy after some rounds, the first coordinates of which are the context."""
+    random = np.random.default_rng(seed)
+    policy = pt.CalibratedUCB(pt.Box([0] * dim, [1] * dim), seed=seed)
+    for _ in range(rounds):
+        fixed = {i: math.floor(8 * random.random()) / 8 + 1 / 16 for i in range(dim - 1)}
+        x = policy.ask(fixed=fixed)
+        value = math.exp(-(((x[-1] - 0.2 - 0.6 * x[0]) / 0.2) ** 2))
+        policy.tell(x, value + 0.2 * random.standard_normal())
+    return policy
+
+
+def test_the_choice_by_few_variances_is_that_by_all(monkeypatch):
+    policy, differ = _played(60), 0
+    part = policy._slices
+    plan = Plan({}, policy._sites, policy._regions.home)
+    for i in range(20):
+        where = policy._unit_slice({0: (i % 8) / 8 + 1 / 16, 1: (i % 3) / 8 + 1 / 16})
+        quick = part.choose(np.random.default_rng(i), where, i % 4 == 3, plan)
+        with monkeypatch.context() as patched:
+            patched.setattr(slices, "LEADERS", 10_000)  # the variances of all candidates
+            whole = part.choose(np.random.default_rng(i), where, i % 4 == 3, plan)
+        assert np.array_equal(quick, whole)
+        differ += not np.array_equal(
+            quick, part.choose(np.random.default_rng(i), where, False, plan)
+        )
+    assert differ  # a probe chooses otherwise
+
+
+def test_values_since_are_in_the_posterior_and_the_policy_goes_on_from_its_state():
+    policy = _played(50)
+    assert policy._slices._kept
+    assert any(kept.used > kept.base for kept in policy._slices._kept.values())
+    other = pt.CalibratedUCB(policy.domain, seed=0)
+    other.restore(unpack(pack(policy.state())))
+    for i in range(12):
+        fixed = {0: i / 16 + 1 / 32, 1: 0.3125}
+        x, y = policy.ask(fixed=fixed), other.ask(fixed=fixed)
+        assert np.array_equal(x, y)
+        for one in (policy, other):
+            one.tell(x, float(x.sum()))
+    assert pack(policy.state()) == pack(other.state())
+
+
+def test_bulk_values_repeats_and_fits_make_posteriors_again():
+    policy = _played(50)
+    x = policy.ask(fixed={0: 0.3125, 1: 0.3125})
+    number = policy._regions.number_at(x)
+    assert number in policy._slices._kept
+    policy.tell(x, 0.5, std=0.1, count=3)
+    assert number not in policy._slices._kept
+    policy.ask(fixed={0: 0.3125, 1: 0.3125})
+    assert number in policy._slices._kept
+    policy.tell(np.random.default_rng(0).random((5, 3)), np.zeros(5))
+    assert number not in policy._slices._kept
