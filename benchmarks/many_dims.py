@@ -1,12 +1,13 @@
 """What each part of the calibrated policy for many dimensions brings, on functions of their own.
 
     python benchmarks/many_dims.py                                20 dimensions, 500 evaluations
-    python benchmarks/many_dims.py --dim 50 --runs 2 --ways before all --jobs 2
+    python benchmarks/many_dims.py --dim 50 --runs 2 --ways climbs all --noise 1 --jobs 2
 
 None of the functions is one of `benchmarks/high_dim.py`. Their optimum is at a random place, the
-noise is uniform, a tenth of the range over uniform points. A cell holds cumulative regret and
-regret of the answer, as parts of uniform sampling's; the last row has the mean, the regret of the
-box's centre, and processor time: the mean and the longest of an ask and a tell, in milliseconds.
+noise is uniform, up to a tenth of the range over uniform points, or the part that is given. A cell
+holds cumulative regret and regret of the answer, as parts of uniform sampling's; the last row has
+the mean, the regret of the box's centre, and processor time: the mean and the longest of an ask and
+a tell, in milliseconds.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from common import grouped, parser, print_table
 
 import partita as pt
 from partita.gp import likelihood
-from partita.policies.calibrated import search
+from partita.policies.calibrated import calibrated_ucb, search
 
-NOISE = 0.1
 OFF = 10**6
-#: Which parts are on: the wider prior, climbs of the mean, shorter fits.
+#: Which parts are on: the wider prior, climbs of the mean, shorter fits, and a trend that leads.
 WAYS = {
-    "before": (False, False, False),
-    "prior": (True, False, False),
-    "prior and fits": (True, False, True),
-    "all": (True, True, True),
+    "before": (False, False, False, False),
+    "prior": (True, False, False, False),
+    "prior and fits": (True, False, True, False),
+    "climbs": (True, True, True, False),
+    "all": (True, True, True, True),
 }
 NAMES = ("ellipsoid", "levy", "styblinski", "powers", "six")
 
@@ -72,14 +73,15 @@ def build(name: str, dim: int, seed: int):
     return {f.__name__: f for f in (ellipsoid, levy, styblinski, powers, six)}[name]
 
 
-def run(name: str, way: str, seed: int, dim: int, evaluations: int) -> Outcome:
-    prior, climbs, fits = WAYS[way]
+def run(name: str, way: str, seed: int, dim: int, evaluations: int, noise: float) -> Outcome:
+    prior, climbs, fits, trend = WAYS[way]
+    calibrated_ucb.FOLLOWED_FROM = 15 if trend else OFF
     likelihood.WIDENS_FROM = 10 if prior else OFF
     search.MANY = 10 if climbs else OFF
     likelihood.MANY = 10 if fits else OFF
     f, random = build(name, dim, seed), np.random.default_rng([seed, 9])
     values = f(np.random.default_rng([seed, 3]).random((2000, dim)))
-    scale, width = -values.mean(), NOISE * np.ptp(values)
+    scale, width = -values.mean(), noise * np.ptp(values)
     policy = pt.CalibratedUCB(pt.Box([0] * dim, [1] * dim), seed=seed)
     lost, times = 0.0, []
     for _ in range(evaluations):
@@ -106,11 +108,12 @@ def main() -> None:
     command.add_argument("--dim", type=int, default=20)
     command.add_argument("--runs", type=int, default=2)
     command.add_argument("--evaluations", type=int, default=500)
+    command.add_argument("--noise", type=float, default=0.1, metavar="PART")
     command.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS))
     command.add_argument("--names", nargs="+", choices=NAMES, default=list(NAMES))
     options = command.parse_args()
     groups = [(name, way) for name in options.names for way in options.ways]
-    play = partial(run, dim=options.dim, evaluations=options.evaluations)
+    play = partial(run, dim=options.dim, evaluations=options.evaluations, noise=options.noise)
     made = grouped(play, groups, options.runs, options.jobs)
     rows = []
     for name in options.names:

@@ -28,10 +28,11 @@ from .values import Sums
 #: Trends lead above this number of dimensions. Below it a process of a few hundred points does
 #: better where there is little noise.
 MANY = 15
-#: The points that a trend looks at: the nearest, of so many that had their first value last.
+#: The points that a trend looks at are the nearest of those that had their first value last: the
+#: number of each.
 NEAREST, RECENT = 1500, 4096
-#: Observations between two trends: at least, one in so many dimensions, one in so many of all
-#: observations, and at most.
+#: Observations between two trends: the least, dimensions for each, the part of all observations,
+#: and the most.
 RENEW_LEAST, RENEW_DIMS, RENEW_PART, RENEW_MOST = 8, 5, 128, 32
 #: Standard deviations of the draws of a trend.
 TEMPERATURE = 0.6
