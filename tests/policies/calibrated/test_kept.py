@@ -82,6 +82,28 @@ def test_a_saved_posterior_goes_on_to_the_last_bit():
         assert np.array_equal(ours, theirs)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("points", np.full((12, 2), 2.0)),
+        ("targets", np.zeros(11)),
+        ("noise", np.zeros(12)),
+        ("rows", np.full(12, 12)),
+        ("sites", np.zeros(12, dtype=np.int64)),
+        ("base", 13),
+        ("room", 65),
+    ],
+)
+def test_bad_states_are_refused(name, value):
+    from partita._state import BadState, Saved
+
+    kept, _ = _kept(12, 9)
+    state = kept.state()
+    Kept.restored(Saved(state, "kept"), 40, 2, 100, 64)
+    with pytest.raises(BadState):
+        Kept.restored(Saved({**state, name: value}, "kept"), 40, 2, 100, 64)
+
+
 def _played(rounds, seed=0, dim=3):
     """A policy after some rounds, the first coordinates of which are the context."""
     random = np.random.default_rng(seed)

@@ -202,16 +202,19 @@ class Kept:
         room = saved.integer("room", 0, most_room)
         saved.require(used - base + room <= most_room, "few values since the factor was made")
         more = np.empty(room)
-        return Kept(
-            settings,
-            np.array(numbers, dtype=np.int64),
-            rows,
-            np.concatenate([points, np.empty((room, dim))]),
-            np.concatenate([saved.floats("targets", (used,)), more]),
-            np.concatenate([saved.floats("noise", (used,), 0.0), more]),
-            base,
-            used,
-        )
+        try:
+            return Kept(
+                settings,
+                np.array(numbers, dtype=np.int64),
+                rows,
+                np.concatenate([points, np.empty((room, dim))]),
+                np.concatenate([saved.floats("targets", (used,)), more]),
+                np.concatenate([saved.floats("noise", (used,), JITTER), more]),
+                base,
+                used,
+            )
+        except np.linalg.LinAlgError:
+            saved.refuse("data that can be factorised does not hold")
 
 
 def _solved(factor: FloatArray, right: FloatArray, transposed: bool = False) -> FloatArray:
