@@ -624,7 +624,10 @@ class CalibratedUCB(Policy):
     # -- answers --------------------------------------------------------------------------------
 
     def recommend(self) -> Recommendation:
-        """The evaluated point with the highest mean minus one standard deviation."""
+        """The evaluated point with the highest mean minus one standard deviation.
+
+        Where a trend leads, in many dimensions, these are the trend's; the answer's bounds are not.
+        """
         best = self._best()
         return best if self.outcomes is None else self.outcomes.limited(best, proven=False)
 
