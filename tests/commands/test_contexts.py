@@ -5,6 +5,7 @@ import json
 import pytest
 
 import partita as pt
+from partita.commands.main import main
 from partita.study import Study
 
 CREATE = ["--param", "price:1:10", "--context", "hour:0:24", "--context", "segment:new,old"]
@@ -79,3 +80,17 @@ def test_wrong_ranges_and_studies_without_contexts(run, path):
     code, _, err = run("ask", path, "--context", "hour=1")
     assert code != 0
     assert "has no context" in err
+
+
+def test_show_draws_the_best_choice_along_the_first_context(tmp_path, capsys):
+    path = str(tmp_path / "shop.db")
+    context = {"hour": (0, 24), "segment": ["new", "old"]}
+    with pt.Study.open(path, {"price": (1, 9)}, context=context) as study:
+        rows = [{"price": float(i + 1), "hour": 3.0 * i, "segment": "new"} for i in range(8)]
+        study.add(rows, [float(i) for i in range(8)])
+    given = ["--context", "hour=3", "--context", "segment=old"]
+    for arguments in ([], given):
+        image = tmp_path / f"{len(arguments)}.png"
+        assert main(["show", path, *arguments, "--plot", str(image)]) == 0
+        assert image.stat().st_size > 1000
+    assert "figure written to" in capsys.readouterr().err
