@@ -93,7 +93,7 @@ export class StudyPage {
     this.top.replaceChildren(
       el("div", { class: "figure at" }, el("div", { class: "name", text: "Best setting" }), setting(answer?.params, data)),
       figure(data.direction === "minimize" ? "Mean, least" : "Mean, greatest", answer ? number(answer.mean) : "–", answer ? `${number(answer.lower)} to ${number(answer.upper)}` : data.context.length ? "each context has its own answer" : "no values yet"),
-      figure("Certificate", number(data.certificate), data.certificate == null ? "not known yet" : [data.certified < counts.told ? `after ${count(data.certified)} values` : "", data.certificate_says, data.held ? `in tests: ${data.held}` : ""].filter(Boolean).join("; ")),
+      figure(data.certificate == null ? "Certificate" : `Certificate, at ${count(data.certified)} values`, number(data.certificate), data.certificate == null ? "not known yet" : [data.certificate_says, data.held ? `in tests: ${data.held}` : ""].filter(Boolean).join("; ")),
       figure("Values", count(counts.told), [data.n_evals ? `of ${count(data.n_evals)}` : "", ...others].filter(Boolean).join(", ")),
       figure("Best observed", best ? number(best.value) : "–", best ? `trial ${best.number}` : ""),
       figure("Noise, learned", number(noise.learned, 3), spread),
