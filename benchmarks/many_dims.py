@@ -75,7 +75,7 @@ def build(name: str, dim: int, seed: int):
 
 def run(name: str, way: str, seed: int, dim: int, evaluations: int, noise: float) -> Outcome:
     prior, climbs, fits, trend = WAYS[way]
-    calibrated_ucb.FOLLOWED_FROM = 15 if trend else OFF
+    calibrated_ucb.FOLLOWED_FROM = 30 if trend else OFF
     likelihood.WIDENS_FROM = 10 if prior else OFF
     search.MANY = 10 if climbs else OFF
     likelihood.MANY = 10 if fits else OFF

@@ -7,7 +7,7 @@ import partita as pt
 from partita.policies.calibrated import follow
 from partita.policies.calibrated.calibrated_ucb import FOLLOWED_REFIT
 
-DIM = 16
+DIM = 31
 
 
 def box(dim=DIM):
@@ -99,7 +99,7 @@ def test_pending_points_differ():
 @pytest.mark.parametrize(
     "policy",
     [
-        pt.CalibratedUCB(box(15)),
+        pt.CalibratedUCB(box(30)),
         pt.CalibratedUCB(box(), drift=True),
         pt.CalibratedUCB(box(), kernel=pt.Matern(2.5, 1.0)),
         pt.CalibratedUCB(pt.Arms(np.random.default_rng(0).random((30, DIM)))),

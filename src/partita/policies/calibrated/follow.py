@@ -25,9 +25,9 @@ from .model import Model
 from .trend import Trend, fit_trend
 from .values import Sums
 
-#: Trends lead above this number of dimensions. Below it a process of a few hundred points does
-#: better where there is little noise.
-MANY = 15
+#: Trends lead above this number of dimensions. In 20, a process of a few hundred points gives better
+#: answers on BBOB's noisy functions: docs/high_dim.md.
+MANY = 30
 #: The points that a trend looks at are the nearest of those that had their first value last: the
 #: number of each.
 NEAREST, RECENT = 1500, 4096
