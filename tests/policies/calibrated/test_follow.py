@@ -38,7 +38,7 @@ def test_the_first_point_is_the_centre_and_the_others_are_around_it():
 @pytest.mark.parametrize("noise", [0.0, 0.2, 5.0])
 def test_evaluations_and_the_answer_get_better_than_the_centre(noise):
     policy = pt.CalibratedUCB(box(), seed=1)
-    values, best = run(policy, 250, noise)
+    values, best = run(policy, 16 * DIM, noise)
     centre = -float(((1.0 - best) ** 2).sum())
     assert np.mean(values[-50:]) > (0.75 if noise > 1.0 else 0.3) * centre
     answer = policy.recommend()
