@@ -4,10 +4,18 @@ import numpy as np
 import pytest
 
 import partita as pt
-from partita.policies.calibrated import follow
+from partita.policies.calibrated import calibrated_ucb, follow
 from partita.policies.calibrated.calibrated_ucb import FOLLOWED_REFIT
 
-DIM = 31
+DIM = 16
+#: The least number of dimensions in which a trend leads.
+MANY = follow.MANY + 1
+
+
+@pytest.fixture(autouse=True)
+def fewer_dimensions(monkeypatch):
+    """A trend leads from 16 dimensions on, where evaluations take less time."""
+    monkeypatch.setattr(calibrated_ucb, "FOLLOWED_FROM", DIM - 1)
 
 
 def box(dim=DIM):
@@ -38,7 +46,7 @@ def test_the_first_point_is_the_centre_and_the_others_are_around_it():
 @pytest.mark.parametrize("noise", [0.0, 0.2, 5.0])
 def test_evaluations_and_the_answer_get_better_than_the_centre(noise):
     policy = pt.CalibratedUCB(box(), seed=1)
-    values, best = run(policy, 16 * DIM, noise)
+    values, best = run(policy, 250, noise)
     centre = -float(((1.0 - best) ** 2).sum())
     assert np.mean(values[-50:]) > (0.75 if noise > 1.0 else 0.3) * centre
     answer = policy.recommend()
@@ -99,14 +107,15 @@ def test_pending_points_differ():
 @pytest.mark.parametrize(
     "policy",
     [
-        pt.CalibratedUCB(box(30)),
-        pt.CalibratedUCB(box(), drift=True),
-        pt.CalibratedUCB(box(), kernel=pt.Matern(2.5, 1.0)),
-        pt.CalibratedUCB(pt.Arms(np.random.default_rng(0).random((30, DIM)))),
+        pt.CalibratedUCB(box(MANY - 1)),
+        pt.CalibratedUCB(box(MANY), drift=True),
+        pt.CalibratedUCB(box(MANY), kernel=pt.Matern(2.5, 1.0)),
+        pt.CalibratedUCB(pt.Arms(np.random.default_rng(0).random((30, MANY)))),
     ],
     ids=["few dimensions", "drift", "kernel", "arms"],
 )
 def test_no_trend_leads_in_few_dimensions_or_where_more_is_known(policy):
+    assert pt.CalibratedUCB(box(MANY))._follower is not None
     assert policy._follower is None
 
 
