@@ -232,15 +232,6 @@ def test_what_an_optimizer_cannot_draw():
         optimizer.plot(kind="nonsense")
 
 
-def test_with_a_context_there_is_no_one_figure(tmp_path):
-    settings = {"space": {"x": (0, 1)}, "context": {"hour": (0, 24)}}
-    optimizer, study = pt.Optimizer(**settings), Study.open(tmp_path / "a.db", **settings)
-    for player in (optimizer, study):
-        player.add({"x": 0.5}, 1.0, context={"hour": 3})
-        with pytest.raises(InvalidInput, match=r"has a context.*predict\(params, context"):
-            player.plot()
-
-
 LONG = {
     "model": {
         "a support vector machine": {"C": (1e-3, 1e3, "log")},

@@ -79,4 +79,4 @@ def test_reopening_with_another_context_is_refused(tmp_path):
     with pytest.raises(InvalidInput, match="the context hour, segment is missing"):
         Study.open(path).ask()
     assert len(Study.open(path).trials) == 0
-    assert "told" in Study.open(path)._repr_html_()
+    assert "0 values" in Study.open(path)._repr_html_()

@@ -20,8 +20,8 @@ from .evaluate import (
     Function,
     Outcome,
     WrongCall,
+    called,
     check_branches,
-    evaluate,
     outcome_of,
     takes_trial,
 )
@@ -481,7 +481,7 @@ def _came_from_inside(error: BaseException) -> bool:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return trace is not None and trace.tb_frame.f_code is not evaluate.__code__
+    return trace is not None and trace.tb_frame.f_code is not called.__code__
 
 
 def _hint(error: BaseException) -> str:

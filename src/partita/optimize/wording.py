@@ -69,4 +69,4 @@ def gap_says(certificate: float, guarantee: str, trials: Trials) -> str | None:
     values = gap.params.items() if named else ((f"x[{i}]", v) for i, v in enumerate(gap.params))
     place = ", ".join(f"{name} = {value:.3g}" for name, value in values)
     around = f" around {place}" if len(gap.params) <= MOST_NAMED else ""
-    return f"a ball {gap.width:.2g} of a side wide{around}: a narrow optimum may hide there"
+    return f"a ball {gap.width:.2g} of a side wide{around}, where a peak may hide"

@@ -155,8 +155,6 @@ class PiGPUCB(UCBPolicy):
                 f"nu={self.kernel.nu}: the regret bound of π-GP-UCB is proven for nu > 1. "
                 "The confidence bounds hold nevertheless."
             )
-        if isinstance(domain, Box) and domain.dim > MANY_DIMS and 2**domain.dim > self.horizon:
-            _warn_many_dims(self.kernel, self.assumptions.constants[0], domain.dim, self.horizon)
         self._engine = Engine(
             make_partition(domain, self.kernel, self.alpha, self.seed, rule, explicit=tightening),
             confidence,
@@ -166,6 +164,8 @@ class PiGPUCB(UCBPolicy):
             tightening,
             0 if index_slack or width == "paper" else period,
         )
+        if isinstance(domain, Box) and domain.dim > MANY_DIMS and 2**domain.dim > self.horizon:
+            _warn_many_dims(self.kernel, self.assumptions.constants[0], domain.dim, self.horizon)
 
     @classmethod
     def paper(

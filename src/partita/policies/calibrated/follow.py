@@ -25,8 +25,8 @@ from .model import Model
 from .trend import Trend, fit_trend
 from .values import Sums
 
-#: Trends lead above this number of dimensions. In 20, a process of a few hundred points gives better
-#: answers on BBOB's noisy functions: docs/high_dim.md.
+#: Trends lead above this number of dimensions. In 20, a process of a few hundred points gives
+#: better answers on BBOB's noisy functions: docs/high_dim.md.
 MANY = 30
 #: The points that a trend looks at are the nearest of those that had their first value last: the
 #: number of each.
