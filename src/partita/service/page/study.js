@@ -85,7 +85,7 @@ export class StudyPage {
   }
 
   figures(data) {
-    this.says.textContent = data.certificate == null ? "It is not known yet." : [`Now ${data.certificate_says}`, data.held ? `such held ${data.held}` : ""].filter(Boolean).join("; ") + ".";
+    this.says.textContent = data.certificate == null ? "It is not known yet." : [`Now ${data.certificate_says}`, data.held ? `in tests: ${data.held}` : ""].filter(Boolean).join("; ") + ".";
     const figure = (name, big, more) => el("div", { class: "figure" }, el("div", { class: "name", text: name }), el("div", { class: "big", text: big }), el("div", { class: "more", text: more }));
     const { answer, counts, noise, best } = data;
     const others = ["pending", "failed", "pruned", "expired"].filter((state) => counts[state]).map((state) => `${count(counts[state])} ${state}`);
@@ -93,7 +93,7 @@ export class StudyPage {
     this.top.replaceChildren(
       el("div", { class: "figure at" }, el("div", { class: "name", text: "Best setting" }), setting(answer?.params, data)),
       figure(data.direction === "minimize" ? "Mean, least" : "Mean, greatest", answer ? number(answer.mean) : "–", answer ? `${number(answer.lower)} to ${number(answer.upper)}` : data.context.length ? "each context has its own answer" : "no values yet"),
-      figure(data.certificate == null ? "Certificate" : `Certificate, at ${count(data.certified)} values`, number(data.certificate), data.certificate == null ? "not known yet" : [data.certificate_says, data.held ? `in tests: ${data.held}` : ""].filter(Boolean).join("; ")),
+      figure("Certificate", number(data.certificate), data.certificate == null ? "not known yet" : `${data.guarantee === "calibrated" ? "an estimate" : data.guarantee}, at ${count(data.certified)} values`),
       figure("Values", count(counts.told), [data.n_evals ? `of ${count(data.n_evals)}` : "", ...others].filter(Boolean).join(", ")),
       figure("Best observed", best ? number(best.value) : "–", best ? `trial ${best.number}` : ""),
       figure("Noise, learned", number(noise.learned, 3), spread),
