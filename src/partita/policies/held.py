@@ -29,9 +29,9 @@ class Held(NamedTuple):
 #: By dimension.
 MEASURED = {
     1: Held(12, 12, 6, 12),
-    2: Held(42, 42, 0, 12),
+    2: Held(40, 42, 0, 12),
     3: Held(23, 24, 2, 6),
-    5: Held(11, 12, 3, 6),
+    5: Held(10, 12, 3, 6),
     6: Held(12, 12, 0, 0),
 }
 
