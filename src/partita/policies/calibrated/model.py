@@ -110,7 +110,7 @@ class Model:
         self._fitting = None
 
     def advance(self, regions: Regions, work: float) -> bool:
-        """Spend work on the fit that is under way; whether there are new settings now.
+        """Spend work on the fit that is under way. Return True if there are new settings now.
 
         Until then the last ones hold. If values turn out to have noise after all, the fit begins
         again.

@@ -323,7 +323,7 @@ class Search:
         return max(due, key=lambda one: one.index)
 
     def prepare(self, told: int) -> bool:
-        """Do half of the next renewal ahead, if one is due; whether there was anything to do.
+        """Do half of the next renewal ahead, if one is due. Return True if there was one.
 
         Once for each choice: what is not used must not keep other work from being done.
         """
