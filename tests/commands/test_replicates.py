@@ -33,7 +33,9 @@ def test_a_program_makes_values_that_are_counted_one_by_one(run, path, program):
     assert abs(result["params"]["x"] - 0.3) < 0.2
     study = Study.open(path)
     assert study.n_values == study.trials.counts.sum() == 400
-    assert study.n_told < 200
+    # Four values are under way at a time. By how long programs take, rows have two to four of them
+    # once the first thirty rows are told.
+    assert study.n_told < 250
     assert "1000" in result["command"][-1]  # the command to run there
 
 
