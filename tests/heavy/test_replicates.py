@@ -81,6 +81,7 @@ def executor():
     ray = pytest.importorskip("ray")
     from partita.integrations.ray import RayExecutor
 
+    ray.shutdown()  # tests of another file may have left one running in this process
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     try:
         yield RayExecutor()
