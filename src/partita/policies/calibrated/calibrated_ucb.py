@@ -499,15 +499,19 @@ class CalibratedUCB(Policy):
         self._next_fit = max(seen + REFIT_STEP, int(seen * factor))
         if at_once or seen < RESTART:
             return self._refit(afresh)
-        self._model.fit_points = FOLLOWED_POINTS if self._led else FIT_POINTS
+        self._limit_fits()
         self._model.begin(self._regions.played)
         return False
 
     def _refit(self, afresh: bool = False) -> bool:
         """Learn the settings from all values; the search begins afresh, too, if asked or early."""
-        self._model.fit_points = FOLLOWED_POINTS if self._led else FIT_POINTS
+        self._limit_fits()
         learned = self._model.learn(self._regions.played, afresh or self._seen < RESTART)
         return learned and self._put_in_force()
+
+    def _limit_fits(self) -> None:
+        """Set how many points a fit looks at: fewer where a trend leads."""
+        self._model.fit_points = FOLLOWED_POINTS if self._led else FIT_POINTS
 
     def _put_in_force(self) -> bool:
         """Have new settings used everywhere; True."""
@@ -612,7 +616,7 @@ class CalibratedUCB(Policy):
         if self._follower is not None:
             self._follower.restore(saved.part("follower"))
             saved.require(self._follower.looks_at <= set(played), "sites of the trend with values")
-        self._model.fit_points = FOLLOWED_POINTS if self._led else FIT_POINTS
+        self._limit_fits()
         if self._drift is not None:
             saved.require(set(self._drift.log.sites) <= set(played), "sites of the last values")
         if "limits" in saved:
