@@ -79,6 +79,26 @@ def test_bulk_tells_cut_regions_and_every_site_is_at_home():
     assert bowl(policy.recommend().x) > -0.02
 
 
+def test_the_best_region_keeps_its_candidates_while_another_is_renewed(monkeypatch):
+    for name, number in (("REGION_POINTS", 40), ("MOST_DATA", 30), ("AROUND", 10)):
+        monkeypatch.setattr(regions, name, number)
+    monkeypatch.setattr(search, "WARM_REGIONS", 2)
+    policy = told(400)
+    policy.tell(policy.ask(), 0.0)
+    outlooks = policy._search.outlooks
+    while sum(one.candidates is not None for one in outlooks) < 2:
+        policy.tell(policy.ask(), 0.0)
+    best = next(one for one in outlooks if one.candidates is not None)
+    cold = next(one for one in outlooks if one.candidates is None)
+    for outlook in outlooks:
+        outlook.stale = outlook is cold
+    best.index, best.used_at, cold.index = 100.0, -1, 99.0  # the best was used longest ago
+    chosen = policy._search._best_region(False, 400, Plan({}, policy._sites, policy._regions.home))
+    assert chosen is best
+    assert chosen.candidates is not None
+    assert sum(one.candidates is not None for one in outlooks) == 2
+
+
 def test_arms_all_in_one_place_but_one():
     points = np.concatenate([0.01 * np.random.default_rng(0).random((700, 2)) ** 2, [[1.0, 1.0]]])
     policy = CalibratedUCB(pt.Arms(points))

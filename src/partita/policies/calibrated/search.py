@@ -301,7 +301,7 @@ class Search:
                 return best if cold or other.candidates is None else self._used(other)
         due = self._next_due()
         if due is not None:
-            self.renew(due, told, plan)
+            self.renew(due, told, plan, spared=best)
             other = max(self.outlooks, key=merit)
             best = best if other.candidates is None else other
         return self._used(best)
@@ -340,13 +340,13 @@ class Search:
         self._chosen, self._preparation = 0, self._prepared(due.region, self._drawn(told))
         return True
 
-    def _any_region(self, told: int, plan: Plan) -> Outlook:
-        """The region of a point drawn from the whole domain, ready to evaluate."""
+    def _any_region(self, told: int, plan: Plan, spared: Outlook) -> Outlook:
+        """The region of a point drawn from the whole domain, ready to evaluate as `spared` is."""
         number = self._regions.number_at(self.proposals.anywhere(self.random))
         outlook = self.outlooks[number]
         self._use(outlook)
         if outlook.candidates is None:
-            self.renew(outlook, told, plan)
+            self.renew(outlook, told, plan, spared)
         return outlook
 
     def _promise(self, outlook: Outlook, plan: Plan) -> float:
@@ -402,7 +402,7 @@ class Search:
         best = outlook.candidates.settings.in_units(outlook.candidates.best_played)
         least, where = math.inf, None
         for _ in range(DRAWN):
-            candidates = self._any_region(told, plan).candidates
+            candidates = self._any_region(told, plan, outlook).candidates
             assert candidates is not None
             planned = candidates.planned(plan.plays_of(candidates))
             away = planned.settings.from_units(best) + BETTER - planned.mean
@@ -437,8 +437,11 @@ class Search:
 
     # -- candidates of one region ------------------------------------------------------------------
 
-    def renew(self, outlook: Outlook, told: int, plan: Plan) -> None:
-        """Draw settings and candidates again, and compute the posterior of the candidates."""
+    def renew(self, outlook: Outlook, told: int, plan: Plan, spared: Outlook | None = None) -> None:
+        """Draw settings and candidates again, and compute the posterior of the candidates.
+
+        `spared` keeps its candidates, however long ago it was used.
+        """
         region, exact = outlook.region, self._sums.exact
         own = region.own
         ready = self._preparation
@@ -472,7 +475,7 @@ class Search:
         )
         outlook.stale = False
         self._summarise(outlook)
-        self._cool()
+        self._cool(spared)
 
     def _drawn(self, told: int) -> Settings:
         """Settings from their posterior, less widely the more values have come."""
@@ -521,11 +524,11 @@ class Search:
         """Means of points (n, d), an amplitude lower where they are surely not feasible, (n,)."""
         return means if self.limits is None else means - 1.0 + self.limits.chances(points)
 
-    def _cool(self) -> None:
+    def _cool(self, spared: Outlook | None) -> None:
         """Give up the candidates of the regions used longest ago, but for WARM_REGIONS of them."""
         warm = [outlook for outlook in self.outlooks if outlook.candidates is not None]
         if len(warm) > WARM_REGIONS:
-            warm.sort(key=lambda outlook: outlook.used_at)
+            warm.sort(key=lambda outlook: (outlook is spared, outlook.used_at))
             for outlook in warm[:-WARM_REGIONS]:
                 outlook.candidates = None
 
