@@ -35,7 +35,7 @@ from .given import as_fixed
 from .limits import Limit, Limits
 from .model import FIT_POINTS, Model, fit_work
 from .places import new_sites, quasi_random, unit_points, unit_slice
-from .regions import Regions
+from .regions import Region, Regions
 from .report import Report
 from .search import RENEW_EARLY, Search
 from .slice_points import SliceProposals
@@ -314,6 +314,29 @@ class CalibratedUCB(Policy):
         self._probes += probe
         explore = not self._cancelled  # exploring would return to points that fail
         return self._search.choose(probe, self._seen, self._awaited(), explore)
+
+    def worth(self, x: npt.ArrayLike) -> float:
+        """How many evaluations at x (d,), asked for just now, what is known of f there is worth.
+
+        That is the variance of one value's noise over that of f, by the settings that chose x. It
+        is 0 while the first design is evaluated.
+        """
+        entry = self._pending_points.get(np.asarray(x, dtype=float).tobytes())
+        forecast = self._search.forecast
+        if entry is None or self._seen < self._first:
+            return 0.0
+        point = self._sites.scaled[entry[0]][None, :]
+        if forecast is None or not np.array_equal(forecast.point, point[0]):
+            posterior = self._model.choosing(self._region_at(point).informed_by, self._answering())
+            variance, settings = float(posterior.moments_at(point).variance[0]), posterior.settings
+        else:
+            variance, settings = forecast.variance, forecast.settings
+        noise = float(self._model.noise_at(point)[0]) * settings.noise
+        return noise / variance if variance > 0 else math.inf
+
+    def _region_at(self, point: FloatArray) -> Region:
+        """The region of a point (1, d) of the unit cube."""
+        return self._regions[self._regions.number_at(point[0])]
 
     def _propose_fixed(self, fixed: Mapping[int, float]) -> tuple[int, FloatArray]:
         where = self._unit_slice(fixed)
