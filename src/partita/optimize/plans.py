@@ -23,7 +23,7 @@ from .aggregates import Aggregate
 #: The factor by which the variance at a row's point may fall before its values are looked at.
 GROWTH = 1.5
 #: Values that may be pending at the same time, as a share of those that are known, and at least.
-SHARE, FIRST = 1.0, 4
+SHARE, FIRST = 0.5, 4
 #: Rows of one plan, at most; the share of what is asked for that a row has at least, so that those
 #: of very large plans are worth the time of choosing them.
 MOST_ROWS, LEAST_SHARE = 256, 1000

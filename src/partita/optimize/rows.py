@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import queue
 import time
 from collections import deque
@@ -100,6 +101,33 @@ def _merged(parts: Any) -> Aggregate | None:
     return whole
 
 
+class _Queue:
+    """Pieces that wait for a worker, in order, and how many values they have together."""
+
+    def __init__(self) -> None:
+        self._pieces: deque[Piece] = deque()
+        self.values = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._pieces)
+
+    def append(self, piece: Piece) -> None:
+        """Add a piece that comes last."""
+        self._pieces.append(piece)
+        self.values += piece.stop - piece.start
+
+    def put_back(self, piece: Piece) -> None:
+        """Add a piece that comes first."""
+        self._pieces.appendleft(piece)
+        self.values += piece.stop - piece.start
+
+    def take(self) -> Piece:
+        """Remove the first piece and return it."""
+        piece = self._pieces.popleft()
+        self.values -= piece.stop - piece.start
+        return piece
+
+
 class _Task(NamedTuple):
     """Pieces that an executor evaluates, and when they were sent."""
 
@@ -122,7 +150,7 @@ class _Rows:
         self._executor = executor
         self._seconds = max(SECONDS, crew.workers / MESSAGES)
         self._open: dict[tuple[int, int], Piece] = {}
-        self._queue: deque[Piece] = deque()
+        self._queue = _Queue()
         self._losses: dict[tuple[int, int], int] = {}
         self._tasks: dict[int, _Task] = {}
         self._late: set[int] = set()
@@ -154,7 +182,12 @@ class _Rows:
     def _fill(self) -> Stop | None:
         """Send tasks until every worker has one and another waits for it."""
         while len(self._tasks) < TASKS * self._crew.workers:
-            pieces = self._next() or self._overdue()
+            pieces = self._next()
+            if not pieces:
+                stop = self._plan()
+                if stop is not None:
+                    return stop
+                pieces = self._next() or self._overdue()
             if not pieces:
                 return None
             number = next(self._numbers)
@@ -171,14 +204,19 @@ class _Rows:
         return None
 
     def _next(self) -> list[Piece]:
-        """Pieces for a task, from a new plan if none are left; none if there is no room."""
-        room = self._crew.room(self._run)
-        share = max(1, room // (2 * TASKS * self._crew.workers))
+        """Pieces for a task; none if no more are planned.
+
+        Half of the room is out at a time. Of a short plan, every worker gets a share.
+        """
+        workers = TASKS * self._crew.workers
+        share = min(
+            self._crew.room(self._run) // (2 * workers),
+            math.ceil(self._queue.values / (workers - len(self._tasks))),
+        )
+        share = max(1, share)
         pieces: list[Piece] = []
-        while share > 0:
-            if not self._queue and (pieces or not self._plan(room)):
-                break
-            piece = self._queue.popleft()
+        while share > 0 and self._queue:
+            piece = self._queue.take()
             if self._is_open(piece):  # else its sum has come
                 if not self._manner.count and piece.stop - piece.start > share:
                     piece = self._split(piece, share)
@@ -190,7 +228,7 @@ class _Rows:
         """The first values of a piece; the rest becomes another, next in the queue."""
         first, rest = cut(piece, size)[0], piece._replace(start=piece.start + size)
         self._add(first)
-        self._queue.appendleft(self._add(rest))
+        self._queue.put_back(self._add(rest))
         return first
 
     def _is_open(self, piece: Piece) -> bool:
@@ -201,14 +239,19 @@ class _Rows:
         self._open[piece.trial, piece.start] = piece
         return piece
 
-    def _plan(self, room: int) -> bool:
-        """Begin new rows, if there is room for any."""
-        room = self._run.wanted(room - sum(self._run.awaited.values()))
+    def _plan(self) -> Stop | None:
+        """Begin new rows if there is room, once all that has come is told; or why to stop."""
+        come = sum(each.count for each in self._seen.values())
+        room = self._crew.room(self._run) - sum(self._run.awaited.values()) + come
+        room = self._run.wanted(room)
         if room <= 0:
-            return False
-        for trial in self._run.plan(room):
-            self._queue.extend(map(self._add, self._crew.pieces(self._run, trial)))
-        return True
+            return None
+        stop = self._settle({}, all_of_them=True)
+        if stop is None:
+            for trial in self._run.plan(room):
+                for piece in self._crew.pieces(self._run, trial):
+                    self._queue.append(self._add(piece))
+        return stop
 
     def _overdue(self) -> list[Piece]:
         """Pieces of a task that takes far too long, to be evaluated elsewhere as well."""
@@ -265,7 +308,7 @@ class _Rows:
                 continue
             self._losses[place] = self._losses.get(place, 0) + 1
             if self._losses[place] < TRIES:
-                self._queue.appendleft(piece)
+                self._queue.put_back(piece)
             else:
                 errors.setdefault(piece.trial, error)
 
@@ -283,7 +326,7 @@ class _Rows:
                 continue
             each = came.get(place)
             if each is None:
-                self._queue.appendleft(piece)
+                self._queue.put_back(piece)
                 continue
             del self._open[place]
             self._losses.pop(place, None)
@@ -294,12 +337,13 @@ class _Rows:
             if each.error is not None:
                 errors.setdefault(piece.trial, each.error)
             elif each.stop < piece.stop:
-                self._queue.appendleft(self._add(piece._replace(start=each.stop)))
+                self._queue.put_back(self._add(piece._replace(start=each.stop)))
 
     def _settle(self, errors: dict[int, BaseException], all_of_them: bool = False) -> Stop | None:
         """Tell the sums of complete rows, once a second those of others, and failures.
 
-        All that are due are told, even if one of them ends the run.
+        Before a plan is made those of others are told, too. All that are due are told, even if one
+        of them ends the run.
         """
         run, ended = self._run, None
         now = time.monotonic()

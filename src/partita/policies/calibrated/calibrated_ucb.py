@@ -34,6 +34,7 @@ from .follow import Follower
 from .given import as_fixed
 from .limits import Limit, Limits
 from .model import FIT_POINTS, Model, fit_work
+from .outlook import Outlook
 from .places import new_sites, quasi_random, unit_points, unit_slice
 from .regions import Region, Regions
 from .report import Report
@@ -51,6 +52,9 @@ REFIT_FACTOR, REFIT_STEP = 1.4, 4
 #: The same where choices follow a trend, and the points that a fit looks at: only answers and the
 #: shape need the settings there.
 FOLLOWED_REFIT, FOLLOWED_POINTS = 4.0, 100
+#: A mean of more than one in this many of all values has candidates renewed before the next choice;
+#: of fewer, it is taken in like a single value.
+FEW_OF_ALL = 32
 #: Fits of fewer observations also start from scratch; later that finds nothing better.
 RESTART = 40
 #: So does the fit after a bulk tell that brought more than this many times the values.
@@ -420,11 +424,15 @@ class CalibratedUCB(Policy):
         self._slices.observe(number, site, value, std)
         outlook = self._search.outlooks[number]  # a cut would replace it
         self._cut_if_due(number)
-        if outlook.stale and len(self._regions) > 1 and self._seen >= len(self._start):
-            self._search.look_around()
+        self._look_around(outlook)
         self._work_ahead()
         if self._drift is not None and self._drift.suspects:
             self._forget(self._drift.remembered(self._sites, self._model))
+
+    def _look_around(self, outlook: Outlook) -> None:
+        """Have another region renewed, too, if that of the last values is to be."""
+        if outlook.stale and len(self._regions) > 1 and self._seen >= len(self._start):
+            self._search.look_around()
 
     def _work_ahead(self) -> None:
         """Do one piece of what is due, so that no ask or tell has to do it all.
@@ -481,8 +489,14 @@ class CalibratedUCB(Policy):
         number = self._place(site)
         if self._limits is not None:
             self._limits.succeed(site)
-        self._renew_soon(number)
+        if count * FEW_OF_ALL >= self._told or self._sums.agree:
+            self._renew_soon(number)
+        else:
+            self._search.observe(number, site, mean, count=count)
+            self._slices.renew_soon(number)
+        outlook = self._search.outlooks[number]
         self._cut_if_due(number)
+        self._look_around(outlook)
         self._refit_if_due()
 
     def _check_repeated(self, counted: Counted) -> None:
