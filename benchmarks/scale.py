@@ -1,6 +1,6 @@
 """What plans cost in regret, and what the driver can take in.
 
-    python benchmarks/scale.py regret [--evals 10000] [--seeds 2] [--policy calibrated]
+    python benchmarks/scale.py regret [--evals 10000] [--seeds 2] [--shares 1000 100 20]
     python benchmarks/scale.py many [--evals 100000000]
     python benchmarks/scale.py cluster --on ray|dask|processes [--evals 100000000]
     python benchmarks/scale.py single [--evals 10000000]
@@ -8,8 +8,8 @@
 
 `regret` plays three functions on a simulated clock: n evaluations are in flight, of exponential
 durations, so each is the next to end with the same chance; what has ended is told every n/10
-evaluations. It prints the regret of all evaluations relative to one at a time, for n = T/1,000 and
-T/100.
+evaluations. It prints the regret of all evaluations relative to one at a time, for n = T/1,000,
+T/100 and T/20.
 
 `many` tells the driver 10⁸ evaluations of a simulated function through plans of a million, as
 a cluster would send them, in sums, and prints the processor time of all calls of Partita and the
@@ -119,18 +119,23 @@ def in_flight(problem, policy, evals, seed, n):
 
 
 def regret(options):
-    """Print the ratio of regrets for each function."""
-    evals = options.evals or 10_000
-    print(f"{options.policy}, T = {evals:,}, {options.seeds} seeds: regret / one at a time")
-    for name in FUNCTIONS:
+    """Print the ratio of mean regrets for each function, and all regrets of an evaluation."""
+    evals, policy = options.evals or 10_000, options.policy
+    print(f"{policy}, T = {evals:,}, {options.seeds} seeds: regret / one at a time")
+    for name in options.functions:
         problem = Problem(name)
-        base, fine, coarse = np.zeros((3, options.seeds))
-        for seed in range(options.seeds):
-            base[seed] = one_at_a_time(problem, options.policy, evals, seed)
-            fine[seed] = in_flight(problem, options.policy, evals, seed, max(1, evals // 1000))
-            coarse[seed] = in_flight(problem, options.policy, evals, seed, evals // 100)
-        ratios = f"T/1,000 {fine.mean() / base.mean():.2f}  T/100 {coarse.mean() / base.mean():.2f}"
-        print(f"{name:14} {ratios}  (one at a time: {base.mean() / evals:.4f} each)", flush=True)
+        base = np.array([one_at_a_time(problem, policy, evals, s) for s in range(options.seeds)])
+        print(f"{name:10} one at a time        {_each(base, evals)}", flush=True)
+        for share in options.shares:
+            n = max(1, evals // share)
+            new = [in_flight(problem, policy, evals, s, n) for s in range(options.seeds)]
+            ratio = np.mean(new) / base.mean()
+            print(f"{name:10} n = T/{share:<5,} {ratio:5.2f}   {_each(new, evals)}", flush=True)
+
+
+def _each(regrets, evals):
+    """Regrets of an evaluation, by seed."""
+    return " ".join(f"{one / evals:.4f}" for one in regrets)
 
 
 def many(options):
@@ -374,6 +379,8 @@ def main() -> None:
     parser.add_argument("what", choices=("regret", "many", "cluster", "single", "machines"))
     parser.add_argument("--evals", type=int)
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--functions", nargs="+", default=FUNCTIONS)
+    parser.add_argument("--shares", type=int, nargs="+", default=[1000, 100, 20])
     parser.add_argument("--policy", choices=("calibrated", "proven"), default="calibrated")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--workers", type=int, nargs="+", default=[10, 100, 1000, 10_000])

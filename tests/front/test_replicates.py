@@ -334,7 +334,7 @@ def test_a_killed_run_leaves_rows_that_the_next_finishes_with_other_seeds(tmp_pa
 
     study = pt.Study.open(path, SPACE, seed=3)
     with study.running() as view:
-        for _ in range(6):
+        for _ in range(10):
             for row in view.plan(100):
                 view.tell(row, values=[alone(**row.params, seed=1)] * row.count)
         rows = view.plan(200)

@@ -251,7 +251,7 @@ class Game:
                 f"{verb}(..., count={seen.count}): {name} needs each value by itself. Tell them "
                 "one by one, or use a policy that takes means, such as PiGPUCB or CalibratedUCB"
             )
-        if isinstance(self.policy, Policy) and seen.std is None:  # nothing else can lack
+        if seen.std is None and isinstance(self.policy, Policy):  # nothing else can lack
             self.policy._check_repeated(as_counted(seen.count, seen.std, 1))
 
     def check_takes_std(self, std: float, verb: str) -> None:

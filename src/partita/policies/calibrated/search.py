@@ -150,7 +150,7 @@ class Search:
     def observe(
         self, number: int, site: int, value: float, std: float | None = None, count: int = 1
     ) -> None:
-        """Record a value at a site of a region, or the mean of `count`, which the sums hold already.
+        """Record a value at a site of a region, or the mean of `count`; the sums hold it already.
 
         If the noise of a single value was told, `std` is that.
         """
