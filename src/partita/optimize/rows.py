@@ -27,8 +27,9 @@ from .working import Manner, Piece, Sum, cut, key_of, manner_of, size_of, work
 
 #: Values of one call of f, at most, unless the user says otherwise.
 MOST_TOGETHER = 2**16
-#: Evaluations under way, as a share of all that are planned, or of those that are known.
-SHARE_OF_PLANNED, SHARE_OF_KNOWN = 100, 10
+#: Evaluations under way, as a share of all that are planned, or of those that are known; and how
+#: many times as many at most, where more workers than MESSAGES would have tasks too short.
+SHARE_OF_PLANNED, SHARE_OF_KNOWN, MOST_TIMES = 100, 10, 5
 #: Tasks for each worker at a time: one that it evaluates, one that waits. As many again stand by.
 TASKS = 2
 #: Seconds after which a task ends, and how many workers may send their sums in a second.
@@ -55,15 +56,25 @@ class Crew(NamedTuple):
         """How many evaluations may be under way."""
         if self.in_flight is not None:
             return self.in_flight
-        planned = run.limits.n_evals
-        known = run.n_told // SHARE_OF_KNOWN if planned is None else planned // SHARE_OF_PLANNED
-        return max(2 * TASKS * self.workers, known)
+        if run.limits.n_evals is not None:
+            return room_for(run.limits.n_evals, self.workers)
+        return max(2 * TASKS * self.workers, run.n_told // SHARE_OF_KNOWN)
 
     def pieces(self, run: Run, trial: Trial) -> list[Piece]:
         """The pieces of a row."""
         key = key_of(run.player.seed, trial.number, run.told_before(trial))
         size = size_of(trial.count, self.workers, self.together or MOST_TOGETHER)
         return cut(Piece(trial.number, trial.params, key, 0, trial.count), size)
+
+
+def room_for(planned: int, workers: int) -> int:
+    """How many of the planned evaluations may be under way at a time, by default.
+
+    A task is a part of these, so with many workers there are more of them: else the process that
+    decides would do nothing but send tasks.
+    """
+    times = min(max(1.0, workers / MESSAGES), MOST_TIMES)
+    return max(2 * TASKS * workers, int(times * planned / SHARE_OF_PLANNED))
 
 
 def in_rows(run: Run, f: Function, crew: Crew) -> Stop:
