@@ -1,15 +1,14 @@
 """What plans cost in regret, and what the driver can take in.
 
-    python benchmarks/scale.py regret [--evals 10000] [--seeds 2] [--policy calibrated]
+    python benchmarks/scale.py regret [--evals 10000] [--seeds 2] [--shares 1000 100 20]
     python benchmarks/scale.py many [--evals 100000000]
     python benchmarks/scale.py cluster --on ray|dask|processes [--evals 100000000]
     python benchmarks/scale.py single [--evals 10000000]
-    python benchmarks/scale.py machines [--workers 1000] [--seconds 60]
 
 `regret` plays three functions on a simulated clock: n evaluations are in flight, of exponential
 durations, so each is the next to end with the same chance; what has ended is told every n/10
-evaluations. It prints the regret of all evaluations relative to one at a time, for n = T/1,000 and
-T/100.
+evaluations. It prints the regret of all evaluations relative to one at a time, for n = T/1,000,
+T/100 and T/20.
 
 `many` tells the driver 10⁸ evaluations of a simulated function through plans of a million, as
 a cluster would send them, in sums, and prints the processor time of all calls of Partita and the
@@ -22,18 +21,13 @@ own thread and of the workers, evaluations a minute, and memory at each tenth.
 `single` plays π-GP-UCB one evaluation at a time on a grid of 400 points, and prints the processor
 time of a step and the memory at each tenth; then the largest difference of its posterior from one
 that is computed anew, cell by cell, from how often each point was evaluated and the sums there.
-
-`machines` plays the driver's loop against simulated workers, on a simulated clock where only
-Partita's own time is real, and prints how busy 10 to 10,000 of them are.
 """
 
 from __future__ import annotations
 
 import argparse
-import collections
 import concurrent.futures
 import contextlib
-import heapq
 import resource
 import time
 from pathlib import Path
@@ -42,7 +36,6 @@ import numpy as np
 
 import partita as pt
 from partita import problems
-from partita.optimize.rows import MESSAGES, SECONDS, SHARE_OF_PLANNED, TASKS
 
 FUNCTIONS = ("branin", "camel", "hartmann3")
 #: Noise, as a share of the spread of a function's values.
@@ -119,18 +112,23 @@ def in_flight(problem, policy, evals, seed, n):
 
 
 def regret(options):
-    """Print the ratio of regrets for each function."""
-    evals = options.evals or 10_000
-    print(f"{options.policy}, T = {evals:,}, {options.seeds} seeds: regret / one at a time")
-    for name in FUNCTIONS:
+    """Print the ratio of mean regrets for each function, and all regrets of an evaluation."""
+    evals, policy = options.evals or 10_000, options.policy
+    print(f"{policy}, T = {evals:,}, {options.seeds} seeds: regret / one at a time")
+    for name in options.functions:
         problem = Problem(name)
-        base, fine, coarse = np.zeros((3, options.seeds))
-        for seed in range(options.seeds):
-            base[seed] = one_at_a_time(problem, options.policy, evals, seed)
-            fine[seed] = in_flight(problem, options.policy, evals, seed, max(1, evals // 1000))
-            coarse[seed] = in_flight(problem, options.policy, evals, seed, evals // 100)
-        ratios = f"T/1,000 {fine.mean() / base.mean():.2f}  T/100 {coarse.mean() / base.mean():.2f}"
-        print(f"{name:14} {ratios}  (one at a time: {base.mean() / evals:.4f} each)", flush=True)
+        base = np.array([one_at_a_time(problem, policy, evals, s) for s in range(options.seeds)])
+        print(f"{name:10} one at a time        {_each(base, evals)}", flush=True)
+        for share in options.shares:
+            n = max(1, evals // share)
+            new = [in_flight(problem, policy, evals, s, n) for s in range(options.seeds)]
+            ratio = np.mean(new) / base.mean()
+            print(f"{name:10} n = T/{share:<5,} {ratio:5.2f}   {_each(new, evals)}", flush=True)
+
+
+def _each(regrets, evals):
+    """Regrets of an evaluation, by seed."""
+    return " ".join(f"{one / evals:.4f}" for one in regrets)
 
 
 def many(options):
@@ -240,68 +238,6 @@ def cluster(options):
     print(f"answer within {gap:.5f} of the best, in units of the function's spread")
 
 
-def busy(workers, each, seconds):
-    """The share of their time that workers compute, whose evaluations take `each` seconds.
-
-    The clock is simulated: computing takes as long as it would, sending nothing, and Partita as
-    much as it has used of the processor.
-    """
-    evals = int(workers * seconds / each)
-    optimizer = new_optimizer(CLUSTER, "calibrated", evals, 0)
-    rng, room = np.random.default_rng(0), max(2 * TASKS * workers, evals // SHARE_OF_PLANNED)
-    share, longest = max(1, room // (2 * TASKS * workers)), max(SECONDS, workers / MESSAGES)
-    share = max(1, min(share, int(longest / each)))
-    out, rows, queue = [], {}, collections.deque()
-    idle, clock, computed, waiting, done = workers, 0.0, 0.0, 0, 0
-    while clock < seconds and done < evals:
-        start = time.process_time()
-        while idle and (queue or waiting < room):
-            if not queue:
-                plan = optimizer.plan(room - waiting)
-                rows.update({trial.number: trial for trial in plan})
-                queue.extend([trial.number, trial.count] for trial in plan)
-                waiting += sum(trial.count for trial in plan)
-            number, left = queue[0]
-            count = min(left, share)
-            queue[0][1] -= count
-            if not queue[0][1]:
-                queue.popleft()
-            now = clock + time.process_time() - start
-            heapq.heappush(out, (now + count * each * rng.uniform(0.8, 1.2), number, count))
-            idle -= 1
-        clock += time.process_time() - start
-        clock = max(clock, out[0][0])
-        start, came = time.process_time(), collections.Counter()
-        while out and out[0][0] <= clock:
-            _, number, count = heapq.heappop(out)
-            came[number] += count
-            idle += 1
-        for number, count in came.items():
-            value = problem_value(rows[number].unit, count, rng)
-            optimizer.tell(rows[number], value, NOISE if count > 1 else None, count=count)
-            computed, waiting, done = computed + count * each, waiting - count, done + count
-        clock += time.process_time() - start
-    return computed / (workers * clock), done / clock
-
-
-def problem_value(unit, count, rng):
-    """The mean of `count` values at a point of the unit cube."""
-    return CLUSTER.mean(unit) + NOISE * rng.standard_normal() / count**0.5
-
-
-def machines(options):
-    """Print how busy simulated workers are, and the evaluations of a second."""
-    new_optimizer(CLUSTER, "calibrated", 10, 0).plan(4)
-    for each in (1e-3, 1e-1):
-        for workers in options.workers:
-            share, rate = busy(workers, each, options.seconds)
-            print(
-                f"{each * 1e3:5.0f} ms an evaluation, {workers:6,} workers: {100 * share:3.0f} % "
-                f"busy, {rate:12,.0f} evaluations a second",
-                flush=True,
-            )
-
-
 def memory():
     """The memory of this process now, in MB."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
@@ -368,19 +304,26 @@ def refit(policy, counts, sums):
     return mean, std
 
 
+WAYS = {
+    "regret": regret,
+    "many": many,
+    "cluster": cluster,
+    "single": single,
+}
+
+
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("regret", "many", "cluster", "single", "machines"))
+    parser.add_argument("what", choices=tuple(WAYS))
     parser.add_argument("--evals", type=int)
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--functions", nargs="+", default=FUNCTIONS)
+    parser.add_argument("--shares", type=int, nargs="+", default=[1000, 100, 20])
     parser.add_argument("--policy", choices=("calibrated", "proven"), default="calibrated")
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--workers", type=int, nargs="+", default=[10, 100, 1000, 10_000])
     parser.add_argument("--on", choices=("ray", "dask", "processes"), default="processes")
     options = parser.parse_args()
-    ways = {"regret": regret, "many": many, "cluster": cluster}
-    {**ways, "single": single, "machines": machines}[options.what](options)
+    WAYS[options.what](options)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import pytest
 
 import partita as pt
 from partita.errors import EvaluationFailed, InvalidInput
+from partita.optimize.rows import room_for
 
 SPACE = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
 
@@ -334,7 +335,7 @@ def test_a_killed_run_leaves_rows_that_the_next_finishes_with_other_seeds(tmp_pa
 
     study = pt.Study.open(path, SPACE, seed=3)
     with study.running() as view:
-        for _ in range(6):
+        for _ in range(10):
             for row in view.plan(100):
                 view.tell(row, values=[alone(**row.params, seed=1)] * row.count)
         rows = view.plan(200)
@@ -349,3 +350,60 @@ def test_a_killed_run_leaves_rows_that_the_next_finishes_with_other_seeds(tmp_pa
     counts = result.optimizer.trials.counts
     assert [counts[row.number] for row in rows] == [row.count for row in rows]
     assert result.optimizer.n_pending == 0
+
+
+# -- how much is under way -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("planned", "workers", "room"),
+    [
+        (1000, 2, 10),
+        (100, 2, 8),  # two tasks for each worker, and as many that stand by
+        (10**8, 200, 10**6),
+        (10**8, 600, 3 * 10**6),
+        (10**8, 1000, 5 * 10**6),
+        (10**8, 9000, 5 * 10**6),
+    ],
+)
+def test_a_hundredth_is_under_way_and_up_to_a_twentieth_with_many_workers(planned, workers, room):
+    assert room_for(planned, workers) == room
+
+
+class Slow(ThreadPoolExecutor):
+    """An executor that keeps what it was given, and ends tasks in turn."""
+
+    def __init__(self, workers):
+        super().__init__(1)
+        self._max_workers, self.given = workers, []
+
+    def submit(self, work, *args):
+        self.given.append(args[2])
+        return super().submit(work, *args)
+
+
+def test_a_short_plan_is_shared_by_all_workers():
+    executor = Slow(4)
+    result = run(together, 4000, executor=executor, in_flight=400)
+    assert result.nfev == 4000
+    executor.shutdown()
+    # At first a plan has four values. Eight tasks may be sent, and four of them get one value each.
+    sizes = [sum(piece.stop - piece.start for piece in task) for task in executor.given]
+    assert sizes[:4] == [1, 1, 1, 1]
+    assert max(sizes) <= 400 // 4
+
+
+def test_what_has_come_is_told_before_the_next_plan():
+    """In flight is what was not told: sums that are held back would make plans smaller."""
+    planned = []
+
+    def noted(now):
+        planned.append(now.optimizer.policy.pending)
+
+    with ThreadPoolExecutor(2) as executor:
+        result = run(together, 20_000, executor=executor, in_flight=2000, callback=noted)
+    rows = np.sort(result.history.counts)[::-1]
+    assert result.nfev == 20_000
+    assert max(planned) <= 2000
+    # Half of the room is free when a plan is made, and a row of what is known well takes it all.
+    assert rows[0] >= 800

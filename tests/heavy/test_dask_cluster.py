@@ -2,47 +2,31 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.clusters import dask_client
 
 from partita import maximize, minimize
 
 dask = pytest.importorskip("dask")
-distributed = pytest.importorskip("distributed")
+pytest.importorskip("distributed")
 
 SQUARE = [(0, 1), (0, 1)]
 WORKERS = 3
 EXAMPLE = Path(__file__).parents[2] / "examples" / "dask_cluster.py"
 
 
-@contextmanager
-def cluster():
-    """A client of three worker processes; Dask's own complaints about deaths are not ours."""
-    with (
-        distributed.LocalCluster(
-            n_workers=WORKERS,
-            threads_per_worker=1,
-            dashboard_address=None,
-            silence_logs=logging.CRITICAL,
-        ) as made,
-        distributed.Client(made) as client,
-    ):
-        yield client
-
-
 @pytest.fixture
 def client():
-    with cluster() as client:
+    with dask_client(WORKERS) as client:
         yield client
 
 
@@ -95,7 +79,8 @@ def test_an_evaluation_that_ends_every_worker_it_runs_on_fails_alone():
         return -abs(float(x[0]) - 0.5)  # away from where it ends: a worker takes long to start
 
     # Dask tries three times more unless told otherwise, and a worker takes a while to start.
-    with dask.config.set({"distributed.scheduler.allowed-failures": 0}), cluster() as client:
+    few = dask.config.set({"distributed.scheduler.allowed-failures": 0})
+    with few, dask_client(WORKERS) as client:
         executor = client.get_executor(pure=False)
         result = maximize(f, SQUARE, n_evals=25, executor=executor, in_flight=3)
     assert result.nfev == 25

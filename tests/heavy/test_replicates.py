@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import time
 
 import numpy as np
 import pytest
+from support.clusters import dask_client
 
 import partita as pt
 
@@ -46,16 +46,7 @@ class Killer:
 
 @pytest.fixture
 def client():
-    distributed = pytest.importorskip("distributed")
-    with (
-        distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            dashboard_address=None,
-            silence_logs=logging.CRITICAL,
-        ) as made,
-        distributed.Client(made) as client,
-    ):
+    with dask_client(2) as client:
         yield client
 
 

@@ -32,7 +32,7 @@ def play(optimizer, plans, n=1000, seed=0):
 @BOTH
 def test_plans_are_short_first_and_have_few_points_later(settings):
     optimizer = pt.Optimizer(SPACE, **settings)
-    counts = play(optimizer, 13)
+    counts = play(optimizer, 20)
     assert sum(counts[0]) <= 4
     assert all(sum(plan) <= 1000 for plan in counts)
     assert sum(counts[-1]) == 1000
@@ -110,7 +110,7 @@ def test_cancelling_a_row_keeps_what_was_told(settings):
 @BOTH
 def test_a_rebuilt_policy_has_parts(settings):
     optimizer = pt.Optimizer(SPACE, **settings)
-    play(optimizer, 8)
+    play(optimizer, 12)
     row = max(optimizer.plan(100), key=lambda trial: trial.count)
     optimizer.tell(row, 0.1, 0.2, count=2)
     told = optimizer.policy.told

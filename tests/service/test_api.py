@@ -262,11 +262,12 @@ def test_parquet(tune):
 
 
 def test_plans_means_and_values_pass_through(tune, folder):
-    for _ in range(6):
+    for _ in range(10):
         rows = tune.post("/studies/tune/ask", json={"plan": 100}).json()["trials"]
         for row in rows:
-            body = {"number": row["number"], "values": [0.5, 0.75] * row.get("count", 1)}
-            body["values"] = body["values"][: row.get("count", 1)]
+            first, count = row["number"], row.get("count", 1)
+            values = [0.5 + 0.25 * (i % 2) for i in range(first, first + count)]
+            body = {"number": first, "values": values}
             assert tune.post("/studies/tune/tell", json=body).status_code == 200
     rows = tune.post("/studies/tune/ask", json={"plan": 100}).json()["trials"]
     row = max(rows, key=lambda row: row.get("count", 1))

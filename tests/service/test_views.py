@@ -8,6 +8,7 @@ from support.service import evaluate
 
 import partita as pt
 from partita.service import maps, tables, views, wire
+from partita.study import watching
 
 
 @pytest.fixture
@@ -153,3 +154,29 @@ def test_pictures_over_http(tune):
     assert tune.get("/studies/tune/slices", params={"at": "{"}).status_code == 422
     rows = tune.get("/studies/tune/importance").json()["parameters"]
     assert {row["name"] for row in rows} == {"x", "n", "kind"}
+
+
+def test_values_behind_means_are_counted_one_by_one(folder):
+    """A row of a plan that is told in parts, and means of many values, from file and study."""
+    study = pt.Study.open(folder / "means.db", {"x": (0.0, 1.0)}, n_evals=300)
+    first = views.glance(study)
+    assert (first["told"], first["state"]) == (0, "new")
+    while study.n_values < 100:
+        for row in study.plan(40):
+            study.tell(row, values=[0.1] * (row.count - row.count // 2))
+            if row.count > 1:
+                study.tell(row, values=[0.2] * (row.count // 2))
+    study.tell(study.ask(), 0.3, 0.1, count=50)
+    study.add({"x": 0.5}, 0.4)
+    events = watching.head(study)
+    shown, again = views.glance(study), views.glance(study, first)
+    assert shown["told"] == again["told"] == study.n_values
+    assert study.n_values > study.n_told + 60
+    overview = views.overview(study, views.Seen())
+    assert overview["counts"]["values"] == study.n_values
+    assert overview["state"] == shown["state"] == "running"
+    study.add({"x": 0.5}, 0.4, 0.1, count=300 - study.n_values)
+    assert views.glance(study, shown)["state"] == "finished"
+    assert views.overview(study, views.Seen())["state"] == "finished"
+    assert watching.n_values(study, events) == views.glance(study)["told"] - shown["told"]
+    study.close()

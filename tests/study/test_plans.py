@@ -35,7 +35,7 @@ def replayed(path, tmp_path):
 def test_a_study_goes_on_with_its_plans(tmp_path, settings):
     path = tmp_path / "a.db"
     study = pt.Study.open(path, SPACE, **settings)
-    play(study, 7)
+    play(study, 12)
     rows = study.plan(100)
     row = max(rows, key=lambda trial: trial.count)
     study.tell(row, 0.1, 0.3, count=1 + row.count // 2)

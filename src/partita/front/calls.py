@@ -114,7 +114,7 @@ def maximize(
     in_flight
         The number of tasks running at a time; by default the number of the executor's workers. With
         `replicates`, the number of evaluations under way or planned; by default a hundredth of
-        `n_evals`, and at least four for each worker.
+        `n_evals`, with 200 to 1,000 workers up to a twentieth, and at least four for each worker.
     batch
         The number of evaluations per task, for functions so fast that sending a task costs more;
         1 by default. With `replicates`, the largest `count` of one call, by default 65,536.
@@ -306,7 +306,7 @@ def minimize(
     in_flight
         The number of tasks running at a time; by default the number of the executor's workers. With
         `replicates`, the number of evaluations under way or planned; by default a hundredth of
-        `n_evals`, and at least four for each worker.
+        `n_evals`, with 200 to 1,000 workers up to a twentieth, and at least four for each worker.
     batch
         The number of evaluations per task, for functions so fast that sending a task costs more;
         1 by default. With `replicates`, the largest `count` of one call, by default 65,536.

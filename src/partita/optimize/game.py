@@ -25,7 +25,7 @@ from .bulk import Batch
 from .contexts import Contexts
 from .early import FEWEST, Curves, Rule
 from .ledger import Ledger
-from .plans import MOST_ROWS, Room, budget, least_of, noise_of, replicates
+from .plans import MOST_ROWS, Room, budget, least_of, replicates
 from .trials import FAILED, FINISHED, PRUNED
 from .values import Observation
 
@@ -47,8 +47,6 @@ class Game:
         What they reported on their way.
     """
 
-    #: The variance of one value's noise when this many values were known, for plans.
-    _noise: tuple[int, float] | None = None
     #: What f can be, in the user's direction; None if that is not known.
     _outcomes: Outcomes | None = None
 
@@ -158,15 +156,16 @@ class Game:
     def plan(self, room: Room) -> int:
         """Begin a row of a plan, where the policy chooses."""
         number = self.ask()
+        if room.most <= room.least:
+            self.repeat(number, room.most)
+            return number
         unit = self.ledger.unit(number)
         awaited = sum(
             self.ledger.left(row) or 0
             for row in self.ledger.planned
             if self.ledger.mark(row) == unit.tobytes()
         )
-        if self._noise is None or self._noise[0] != self.ledger.evaluations:
-            self._noise = self.ledger.evaluations, noise_of(self.policy)
-        count = max(room.least, replicates(self.policy, unit, awaited, self._noise[1]))
+        count = max(room.least, replicates(optional.worth(self.policy, unit), awaited))
         self.repeat(number, min(room.most, count))
         return number
 
@@ -252,7 +251,7 @@ class Game:
                 f"{verb}(..., count={seen.count}): {name} needs each value by itself. Tell them "
                 "one by one, or use a policy that takes means, such as PiGPUCB or CalibratedUCB"
             )
-        if isinstance(self.policy, Policy):
+        if seen.std is None and isinstance(self.policy, Policy):  # nothing else can lack
             self.policy._check_repeated(as_counted(seen.count, seen.std, 1))
 
     def check_takes_std(self, std: float, verb: str) -> None:
@@ -293,7 +292,6 @@ class Game:
         """The same trials with a new policy, which gets all values and all pending points."""
         game = copy.copy(self)
         game.policy = policy
-        game._noise = None
         game.ledger.recount()
         for units, values, stds, measured, counts in game.ledger.told():
             for unit, row in zip(units, measured.tolist(), strict=True):

@@ -6,10 +6,14 @@ The logger is `partita.trials`: `logging.basicConfig(level=logging.DEBUG)` shows
 from __future__ import annotations
 
 import logging
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from partita._text import error_text, params_text, printable
 from partita._text import number as number_text
+
+if TYPE_CHECKING:
+    from .trial import Trial
 
 _log = logging.getLogger("partita.trials")
 
@@ -18,6 +22,12 @@ def log_begun(number: int, params: Any, how: str = "asked for") -> None:
     """Log that a trial was begun."""
     if _log.isEnabledFor(logging.DEBUG):
         _log.debug("trial %d %s: %s", number, how, printable(params_text(params)))
+
+
+def log_planned(rows: Sequence[Trial]) -> None:
+    """Log the rows of a plan."""
+    for trial in rows:
+        log_begun(trial.number, trial.params, f"planned {trial.count} times")
 
 
 def log_told(number: int, value: float, std: float | None, count: int = 1) -> None:

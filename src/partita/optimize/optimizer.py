@@ -34,7 +34,7 @@ from .constraints import Constraints
 from .contexts import Given, read_contexts
 from .early import Progress, Rule
 from .game import Game
-from .logs import log_added, log_begun, log_cancelled, log_pruned, log_told
+from .logs import log_added, log_begun, log_cancelled, log_planned, log_pruned, log_told
 from .making import check_lengthscales, domain_of, make_policy
 from .numbers import number_of, reports_of
 from .plans import check_part, check_plans
@@ -242,8 +242,7 @@ class Optimizer(Answers):
                 for trial in rows:
                     self._play("cancel", trial.number)
                 raise
-        for trial in rows:
-            log_begun(trial.number, trial.params, f"planned {trial.count} times")
+        log_planned(rows)
         return rows
 
     def tell(

@@ -15,9 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from partita._state import Saved, State, wholes
-from partita._types import FloatArray
-from partita.errors import InvalidInput, PartitaError
-from partita.policies import optional
+from partita.errors import InvalidInput
 from partita.policies.repeats import MOST_VALUES
 
 from .aggregates import Aggregate
@@ -25,7 +23,7 @@ from .aggregates import Aggregate
 #: The factor by which the variance at a row's point may fall before its values are looked at.
 GROWTH = 1.5
 #: Values that may be pending at the same time, as a share of those that are known, and at least.
-SHARE, FIRST = 1.0, 4
+SHARE, FIRST = 0.5, 4
 #: Rows of one plan, at most; the share of what is asked for that a row has at least, so that those
 #: of very large plans are worth the time of choosing them.
 MOST_ROWS, LEAST_SHARE = 256, 1000
@@ -52,28 +50,15 @@ def budget(n: int, known: int, awaited: int) -> int:
     return max(least, min(n, max(FIRST * least, int(SHARE * known)) - awaited))
 
 
-def replicates(policy: Any, x: FloatArray, awaited: int, noise: float) -> int:
-    """How many evaluations at x (d,) lower its variance by the factor `GROWTH`.
+def replicates(worth: float, awaited: int) -> int:
+    """How many evaluations of a point lower its variance by the factor `GROWTH`.
 
-    `awaited` evaluations of x are pending, and `noise` is the variance λ of one value. The
-    posterior variance v at x is that of λ/v evaluations; n more of them divide it by 1 + n/(λ/v).
+    The posterior there is worth as many evaluations as `worth` says, and `awaited` are pending: n
+    more divide its variance by 1 + n/(worth + awaited).
     """
-    try:
-        std = float(np.asarray(policy.predict(x[None, :]).std)[0])
-    except (AttributeError, PartitaError):  # it has no posterior, or none yet
-        return 1
-    worth = noise / std**2 if std > 0 else math.inf
     if not math.isfinite(worth):
         return 1
     return max(1, math.floor(min((GROWTH - 1.0) * (worth + awaited), MOST_VALUES)))
-
-
-def noise_of(policy: Any) -> float:
-    """The variance of one value's noise, in the units of the posterior's."""
-    engine = getattr(policy, "_engine", None)
-    if engine is not None:  # its posterior is in units of the kernel, with α for the noise
-        return float(engine.partition.alpha)
-    return float(optional.noise_std(policy)) ** 2
 
 
 def check_plans(policy: Any, names: Any, contexts: Any) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import queue
 import time
 from collections import deque
@@ -26,8 +27,9 @@ from .working import Manner, Piece, Sum, cut, key_of, manner_of, size_of, work
 
 #: Values of one call of f, at most, unless the user says otherwise.
 MOST_TOGETHER = 2**16
-#: Evaluations under way, as a share of all that are planned, or of those that are known.
-SHARE_OF_PLANNED, SHARE_OF_KNOWN = 100, 10
+#: Evaluations under way, as a share of all that are planned, or of those that are known; and how
+#: many times as many at most, where more workers than MESSAGES would have tasks too short.
+SHARE_OF_PLANNED, SHARE_OF_KNOWN, MOST_TIMES = 100, 10, 5
 #: Tasks for each worker at a time: one that it evaluates, one that waits. As many again stand by.
 TASKS = 2
 #: Seconds after which a task ends, and how many workers may send their sums in a second.
@@ -54,15 +56,25 @@ class Crew(NamedTuple):
         """How many evaluations may be under way."""
         if self.in_flight is not None:
             return self.in_flight
-        planned = run.limits.n_evals
-        known = run.n_told // SHARE_OF_KNOWN if planned is None else planned // SHARE_OF_PLANNED
-        return max(2 * TASKS * self.workers, known)
+        if run.limits.n_evals is not None:
+            return room_for(run.limits.n_evals, self.workers)
+        return max(2 * TASKS * self.workers, run.n_told // SHARE_OF_KNOWN)
 
     def pieces(self, run: Run, trial: Trial) -> list[Piece]:
         """The pieces of a row."""
         key = key_of(run.player.seed, trial.number, run.told_before(trial))
         size = size_of(trial.count, self.workers, self.together or MOST_TOGETHER)
         return cut(Piece(trial.number, trial.params, key, 0, trial.count), size)
+
+
+def room_for(planned: int, workers: int) -> int:
+    """How many of the planned evaluations may be under way at a time, by default.
+
+    A task is a part of these, so with many workers there are more of them: else the process that
+    decides would do nothing but send tasks.
+    """
+    times = min(max(1.0, workers / MESSAGES), MOST_TIMES)
+    return max(2 * TASKS * workers, int(times * planned / SHARE_OF_PLANNED))
 
 
 def in_rows(run: Run, f: Function, crew: Crew) -> Stop:
@@ -100,6 +112,33 @@ def _merged(parts: Any) -> Aggregate | None:
     return whole
 
 
+class _Queue:
+    """Pieces that wait for a worker, in order, and how many values they have together."""
+
+    def __init__(self) -> None:
+        self._pieces: deque[Piece] = deque()
+        self.values = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._pieces)
+
+    def append(self, piece: Piece) -> None:
+        """Add a piece that comes last."""
+        self._pieces.append(piece)
+        self.values += piece.stop - piece.start
+
+    def put_back(self, piece: Piece) -> None:
+        """Add a piece that comes first."""
+        self._pieces.appendleft(piece)
+        self.values += piece.stop - piece.start
+
+    def take(self) -> Piece:
+        """Remove the first piece and return it."""
+        piece = self._pieces.popleft()
+        self.values -= piece.stop - piece.start
+        return piece
+
+
 class _Task(NamedTuple):
     """Pieces that an executor evaluates, and when they were sent."""
 
@@ -122,7 +161,7 @@ class _Rows:
         self._executor = executor
         self._seconds = max(SECONDS, crew.workers / MESSAGES)
         self._open: dict[tuple[int, int], Piece] = {}
-        self._queue: deque[Piece] = deque()
+        self._queue = _Queue()
         self._losses: dict[tuple[int, int], int] = {}
         self._tasks: dict[int, _Task] = {}
         self._late: set[int] = set()
@@ -154,7 +193,12 @@ class _Rows:
     def _fill(self) -> Stop | None:
         """Send tasks until every worker has one and another waits for it."""
         while len(self._tasks) < TASKS * self._crew.workers:
-            pieces = self._next() or self._overdue()
+            pieces = self._next()
+            if not pieces:
+                stop = self._plan()
+                if stop is not None:
+                    return stop
+                pieces = self._next() or self._overdue()
             if not pieces:
                 return None
             number = next(self._numbers)
@@ -171,14 +215,19 @@ class _Rows:
         return None
 
     def _next(self) -> list[Piece]:
-        """Pieces for a task, from a new plan if none are left; none if there is no room."""
-        room = self._crew.room(self._run)
-        share = max(1, room // (2 * TASKS * self._crew.workers))
+        """Pieces for a task; none if no more are planned.
+
+        Half of the room is out at a time. Of a short plan, every worker gets a share.
+        """
+        workers = TASKS * self._crew.workers
+        share = min(
+            self._crew.room(self._run) // (2 * workers),
+            math.ceil(self._queue.values / (workers - len(self._tasks))),
+        )
+        share = max(1, share)
         pieces: list[Piece] = []
-        while share > 0:
-            if not self._queue and (pieces or not self._plan(room)):
-                break
-            piece = self._queue.popleft()
+        while share > 0 and self._queue:
+            piece = self._queue.take()
             if self._is_open(piece):  # else its sum has come
                 if not self._manner.count and piece.stop - piece.start > share:
                     piece = self._split(piece, share)
@@ -190,7 +239,7 @@ class _Rows:
         """The first values of a piece; the rest becomes another, next in the queue."""
         first, rest = cut(piece, size)[0], piece._replace(start=piece.start + size)
         self._add(first)
-        self._queue.appendleft(self._add(rest))
+        self._queue.put_back(self._add(rest))
         return first
 
     def _is_open(self, piece: Piece) -> bool:
@@ -201,14 +250,19 @@ class _Rows:
         self._open[piece.trial, piece.start] = piece
         return piece
 
-    def _plan(self, room: int) -> bool:
-        """Begin new rows, if there is room for any."""
-        room = self._run.wanted(room - sum(self._run.awaited.values()))
+    def _plan(self) -> Stop | None:
+        """Begin new rows if there is room, once all that has come is told; or why to stop."""
+        come = sum(each.count for each in self._seen.values())
+        room = self._crew.room(self._run) - sum(self._run.awaited.values()) + come
+        room = self._run.wanted(room)
         if room <= 0:
-            return False
-        for trial in self._run.plan(room):
-            self._queue.extend(map(self._add, self._crew.pieces(self._run, trial)))
-        return True
+            return None
+        stop = self._settle({}, all_of_them=True)
+        if stop is None:
+            for trial in self._run.plan(room):
+                for piece in self._crew.pieces(self._run, trial):
+                    self._queue.append(self._add(piece))
+        return stop
 
     def _overdue(self) -> list[Piece]:
         """Pieces of a task that takes far too long, to be evaluated elsewhere as well."""
@@ -265,7 +319,7 @@ class _Rows:
                 continue
             self._losses[place] = self._losses.get(place, 0) + 1
             if self._losses[place] < TRIES:
-                self._queue.appendleft(piece)
+                self._queue.put_back(piece)
             else:
                 errors.setdefault(piece.trial, error)
 
@@ -283,7 +337,7 @@ class _Rows:
                 continue
             each = came.get(place)
             if each is None:
-                self._queue.appendleft(piece)
+                self._queue.put_back(piece)
                 continue
             del self._open[place]
             self._losses.pop(place, None)
@@ -294,12 +348,13 @@ class _Rows:
             if each.error is not None:
                 errors.setdefault(piece.trial, each.error)
             elif each.stop < piece.stop:
-                self._queue.appendleft(self._add(piece._replace(start=each.stop)))
+                self._queue.put_back(self._add(piece._replace(start=each.stop)))
 
     def _settle(self, errors: dict[int, BaseException], all_of_them: bool = False) -> Stop | None:
         """Tell the sums of complete rows, once a second those of others, and failures.
 
-        All that are due are told, even if one of them ends the run.
+        Before a plan is made those of others are told, too. All that are due are told, even if one
+        of them ends the run.
         """
         run, ended = self._run, None
         now = time.monotonic()

@@ -41,7 +41,8 @@ STATE_VERSION = 10
 #: Methods and properties of policies that threads call one at a time.
 IN_TURN = frozenset(
     (
-        *("ask", "expect", "repeat", "tell", "cancel", "fail", "measure", "constrain", "limits_at"),
+        *("ask", "expect", "repeat", "worth", "tell", "cancel", "fail", "measure", "constrain"),
+        "limits_at",
         *("recommend", "certificate", "predict", "cover", "settings"),
     )
 )

@@ -9,9 +9,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from partita._state import State
 from partita._types import FloatArray, Prediction, Recommendation
-from partita.errors import InvalidInput
+from partita.errors import InvalidInput, PartitaError
 
 from .checks import cannot_fix
 
@@ -41,6 +43,21 @@ def repeat(policy: Any, x: FloatArray, more: int) -> None:
     hear = getattr(policy, "repeat", None)
     if hear is not None and more:
         hear(x, more)
+
+
+def worth(policy: Any, x: FloatArray) -> float:
+    """How many evaluations at a point (d,), just asked for, the posterior there is worth.
+
+    That is the variance of one value's noise over the posterior's; NaN if it is not known.
+    """
+    known = getattr(policy, "worth", None)
+    if known is not None:
+        return float(known(x))
+    try:
+        std = float(np.asarray(policy.predict(x[None, :]).std)[0])
+    except (AttributeError, PartitaError):  # it has no posterior, or none yet
+        return math.nan
+    return noise_std(policy) ** 2 / std**2 if std > 0 else math.inf
 
 
 def ask_fixed(policy: Any, fixed: Mapping[int, float]) -> FloatArray:

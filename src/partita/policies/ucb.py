@@ -78,6 +78,11 @@ class UCBPolicy(Policy):
         arms = sites.locate(checked)
         return self._engine.predict(sites.scaled[arms], t, arms)
 
+    def worth(self, x: npt.ArrayLike) -> float:
+        """How many evaluations at a point (d,) the posterior there is worth: α/σ²."""
+        std = float(self.predict(np.asarray(x, dtype=float)[None, :]).std[0])
+        return self._engine.partition.alpha / std**2 if std > 0 else math.inf
+
     @property
     def cover(self) -> tuple[CellView, ...]:
         """The cells of the present cover, in the unit cube.

@@ -51,7 +51,7 @@ def glance(study: Study, before: Mapping[str, Any] | None = None) -> dict[str, A
     pace, notes, seq = watching.pace(study), study.notes(), watching.head(study)
     fresh = before is None or before["seq"] > seq  # another file is in its place
     counted, told = (0, 0) if fresh or before is None else (before["seq"], before["told"])
-    told += watching.n_told(study, counted)
+    told += watching.n_values(study, counted)
     parts: dict[str, Any] = {
         "seq": seq,
         "direction": study.direction,
@@ -137,11 +137,12 @@ def overview(
         "constraints": settings.constraints or [],
         "space": parameters(study.space),
         "arms": study.space.arms is not None,
-        "state": state_of(told, settings.n_evals, pace),
+        "state": state_of(study.n_values, settings.n_evals, pace),
         "rate": pace.rate,
         "last": pace.last,
         "counts": {
             "told": told,
+            "values": study.n_values,
             "pending": study.n_pending - len(prepared),
             "failed": study.n_failed - expired,
             "pruned": study.n_pruned,

@@ -17,7 +17,14 @@ from partita.model.noise import Noise
 from partita.optimize.aggregates import as_count, given_aggregate
 from partita.optimize.bulk import is_many, read_batch
 from partita.optimize.contexts import Given
-from partita.optimize.logs import log_added, log_begun, log_cancelled, log_pruned, log_told
+from partita.optimize.logs import (
+    log_added,
+    log_begun,
+    log_cancelled,
+    log_planned,
+    log_pruned,
+    log_told,
+)
 from partita.optimize.numbers import reports_of
 from partita.optimize.plans import check_plans
 from partita.optimize.trial import Trial
@@ -212,8 +219,7 @@ class Study(Answers):
             return rows
 
         rows = self.changed(planned)
-        for trial in rows:
-            log_begun(trial.number, trial.params, f"planned {trial.count} times")
+        log_planned(rows)
         return rows
 
     def tell(

@@ -70,23 +70,43 @@ def pace(study: Study) -> Pace:
     kinds = (Kind.TELL, Kind.ADD)
     rows = study.look(
         lambda store: store.rows(
-            f"SELECT time FROM events WHERE kind IN (?, ?) ORDER BY seq DESC LIMIT {PACED}", kinds
+            f"SELECT time, data FROM events WHERE kind IN (?, ?) ORDER BY seq DESC LIMIT {PACED}",
+            kinds,
         )
     )
-    times = [time for (time,) in rows if isinstance(time, float)]
+    events = [(time, _count(data)) for time, data in rows if isinstance(time, float)]
+    times = [time for time, _ in events]
     latest = study.look(
         lambda store: store.rows("SELECT time FROM events ORDER BY seq DESC LIMIT 1")
     )
     last = latest[0][0] if latest and isinstance(latest[0][0], float) else None
     span = max(times) - min(times) if len(times) > 1 else 0.0
-    return Pace((len(times) - 1) / span if span > 0.0 else 0.0, last)
+    number = sum(count for _, count in events[:-1])  # those after the oldest event
+    return Pace(number / span if span > 0.0 else 0.0, last)
 
 
-def n_told(study: Study, after: int = 0) -> int:
-    """The number of values in the log after an event, counted by the file and not by a replay."""
-    query = "SELECT count(*) FROM events WHERE seq > ? AND kind IN (?, ?)"
-    values = (after, Kind.TELL, Kind.ADD)
-    return int(study.look(lambda store: store.rows(query, values))[0][0])
+def n_values(study: Study, after: int = 0) -> int:
+    """The number of values in the log after an event, read from the file and not by a replay.
+
+    A mean of several, such as a part of a plan's row, counts as that many.
+    """
+    where = "FROM events WHERE seq > ? AND kind IN (?, ?)"
+    means = "AND data LIKE '%\"count\":%'"
+    given = (after, Kind.TELL, Kind.ADD)
+    total = study.look(lambda store: store.rows(f"SELECT count(*) {where}", given))
+    rows = study.look(lambda store: store.rows(f"SELECT data {where} {means}", given))
+    return int(total[0][0]) + sum(_count(data) - 1 for (data,) in rows)
+
+
+def _count(data: Any) -> int:
+    """How many values the value of an event is the mean of, by the event's data."""
+    if not isinstance(data, str) or '"count":' not in data:
+        return 1
+    try:
+        count = json.loads(data).get("count", 1)
+    except (ValueError, AttributeError):  # a damaged file: `check` says so
+        return 1
+    return count if type(count) is int and count >= 1 else 1
 
 
 def happenings(study: Study, number: int) -> list[Happening]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -105,3 +107,63 @@ def test_means_alone_say_nothing_of_the_noise():
     with pytest.raises(InvalidInput, match="ddof=1"):
         policy.tell([0.5], 1.0, count=5)
     assert policy.told == 0
+
+
+def outlook_at(policy, x):
+    """What the choice knows of the region of a point."""
+    return policy._search.outlooks[policy._regions.number_at(x)]
+
+
+@pytest.mark.parametrize("skewed", [False, True])
+def test_a_mean_of_few_of_all_values_is_conditioned_on_like_them(skewed):
+    """k values at a candidate move the posterior of all candidates as their mean does."""
+    rng = np.random.default_rng(1)
+    fast = pt.CalibratedUCB(pt.Box([0.0, 0.0], [1.0, 1.0]), outliers="clip" if skewed else "keep")
+
+    def values(x, n):
+        value = -((x[0] - 0.4) ** 2) - (x[1] - 0.6) ** 2 + 0.1 * rng.standard_normal(n)
+        return np.exp(4 * value) if skewed else value
+
+    x, room = fast.ask(), 0
+    while fast.told < 130 or room < 4 or fast._model.learning:
+        fast.tell(x, float(values(x, 1)[0]))
+        x = fast.ask()
+        kept = outlook_at(fast, x).candidates
+        room = 0 if kept is None else len(kept.rows) - kept.used
+    fast._next_fit = 10**9
+    slow, seen = copy.deepcopy(fast), values(x, 3)
+    before = kept.variance.copy()
+    for policy, aggregate in ((fast, True), (slow, False)):
+        report(policy, x, seen, aggregate)
+    one, other = (outlook_at(policy, x) for policy in (fast, slow))
+    assert not one.stale, "candidates are to be drawn again"
+    assert (one.candidates.variance < before - 1e-6).any()
+    np.testing.assert_allclose(one.candidates.variance, other.candidates.variance, atol=1e-9)
+    exact = 0.02 if skewed else 1e-9  # how values differ says how their shaped mean is corrected
+    np.testing.assert_allclose(one.candidates.mean, other.candidates.mean, atol=exact)
+
+
+def test_a_mean_of_many_of_all_values_has_candidates_drawn_again():
+    policy = pt.CalibratedUCB(pt.Box([0.0], [1.0]))
+    for i in range(20):
+        policy.tell(policy.ask(), 0.1 * (i % 3))
+    x = policy.ask()
+    policy.tell(x, 0.1, std=0.1, count=3)
+    assert outlook_at(policy, x).stale
+
+
+def test_what_is_known_is_worth_as_many_evaluations_as_halve_its_variance():
+    rng = np.random.default_rng(2)
+    policy = pt.CalibratedUCB(pt.Box([0.0, 0.0], [1.0, 1.0]), outliers="keep")
+    assert policy.worth(policy.ask()) == 0.0  # nothing is known
+    for _ in range(80):
+        x = policy.ask()
+        policy.tell(x, float(np.sin(4 * x[0]) - x[1] ** 2 + 0.3 * rng.standard_normal()))
+    x = policy.ask()
+    number = round(policy.worth(x))
+    assert number > 1
+    before = policy.predict(x[None, :])
+    policy._next_fit = 10**9  # with the same settings
+    policy.tell(x, float(before.mean[0]), std=0.3, count=number)
+    after = policy.predict(x[None, :])
+    assert float(before.std[0] / after.std[0]) ** 2 == pytest.approx(2.0, rel=0.2)

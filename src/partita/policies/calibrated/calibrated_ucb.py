@@ -34,8 +34,9 @@ from .follow import Follower
 from .given import as_fixed
 from .limits import Limit, Limits
 from .model import FIT_POINTS, Model, fit_work
+from .outlook import Outlook
 from .places import new_sites, quasi_random, unit_points, unit_slice
-from .regions import Regions
+from .regions import Region, Regions
 from .report import Report
 from .search import RENEW_EARLY, Search
 from .slice_points import SliceProposals
@@ -51,6 +52,9 @@ REFIT_FACTOR, REFIT_STEP = 1.4, 4
 #: The same where choices follow a trend, and the points that a fit looks at: only answers and the
 #: shape need the settings there.
 FOLLOWED_REFIT, FOLLOWED_POINTS = 4.0, 100
+#: A mean of more than one in this many of all values has candidates renewed before the next choice;
+#: of fewer, it is taken in like a single value.
+FEW_OF_ALL = 32
 #: Fits of fewer observations also start from scratch; later that finds nothing better.
 RESTART = 40
 #: So does the fit after a bulk tell that brought more than this many times the values.
@@ -315,6 +319,29 @@ class CalibratedUCB(Policy):
         explore = not self._cancelled  # exploring would return to points that fail
         return self._search.choose(probe, self._seen, self._awaited(), explore)
 
+    def worth(self, x: npt.ArrayLike) -> float:
+        """How many evaluations at x (d,), asked for just now, what is known of f there is worth.
+
+        That is the variance of one value's noise over that of f, by the settings that chose x. It
+        is 0 while the first design is evaluated.
+        """
+        entry = self._pending_points.get(np.asarray(x, dtype=float).tobytes())
+        forecast = self._search.forecast
+        if entry is None or self._seen < self._first:
+            return 0.0
+        point = self._sites.scaled[entry[0]][None, :]
+        if forecast is None or not np.array_equal(forecast.point, point[0]):
+            posterior = self._model.choosing(self._region_at(point).informed_by, self._answering())
+            variance, settings = float(posterior.moments_at(point).variance[0]), posterior.settings
+        else:
+            variance, settings = forecast.variance, forecast.settings
+        noise = float(self._model.noise_at(point)[0]) * settings.noise
+        return noise / variance if variance > 0 else math.inf
+
+    def _region_at(self, point: FloatArray) -> Region:
+        """The region of a point (1, d) of the unit cube."""
+        return self._regions[self._regions.number_at(point[0])]
+
     def _propose_fixed(self, fixed: Mapping[int, float]) -> tuple[int, FloatArray]:
         where = self._unit_slice(fixed)
         self._asked += 1
@@ -397,11 +424,15 @@ class CalibratedUCB(Policy):
         self._slices.observe(number, site, value, std)
         outlook = self._search.outlooks[number]  # a cut would replace it
         self._cut_if_due(number)
-        if outlook.stale and len(self._regions) > 1 and self._seen >= len(self._start):
-            self._search.look_around()
+        self._look_around(outlook)
         self._work_ahead()
         if self._drift is not None and self._drift.suspects:
             self._forget(self._drift.remembered(self._sites, self._model))
+
+    def _look_around(self, outlook: Outlook) -> None:
+        """Have another region renewed, too, if that of the last values is to be."""
+        if outlook.stale and len(self._regions) > 1 and self._seen >= len(self._start):
+            self._search.look_around()
 
     def _work_ahead(self) -> None:
         """Do one piece of what is due, so that no ask or tell has to do it all.
@@ -458,8 +489,14 @@ class CalibratedUCB(Policy):
         number = self._place(site)
         if self._limits is not None:
             self._limits.succeed(site)
-        self._renew_soon(number)
+        if count * FEW_OF_ALL >= self._told or self._sums.agree:
+            self._renew_soon(number)
+        else:
+            self._search.observe(number, site, mean, count=count)
+            self._slices.renew_soon(number)
+        outlook = self._search.outlooks[number]
         self._cut_if_due(number)
+        self._look_around(outlook)
         self._refit_if_due()
 
     def _check_repeated(self, counted: Counted) -> None:

@@ -147,10 +147,12 @@ class Search:
 
     # -- what has come -----------------------------------------------------------------------------
 
-    def observe(self, number: int, site: int, value: float, std: float | None = None) -> None:
-        """Record a value at a site of a region, which the sums hold already.
+    def observe(
+        self, number: int, site: int, value: float, std: float | None = None, count: int = 1
+    ) -> None:
+        """Record a value at a site of a region, or the mean of `count`; the sums hold it already.
 
-        If its noise was told, `std` is that.
+        If the noise of a single value was told, `std` is that.
         """
         outlook = self.outlooks[number]
         self._use(outlook)
@@ -163,24 +165,26 @@ class Search:
             if j is not None:
                 candidates.played[j] = True
         else:
-            candidates.observe(j, *self.shaped(candidates.settings, site, value, std))
+            candidates.observe(j, *self.shaped(candidates.settings, site, value, std, count))
             self._summarise(outlook)
             outlook.stale = candidates.full
 
-    def shaped(self, settings: Settings, site: int, value: float, std: float | None) -> Shaped:
+    def shaped(
+        self, settings: Settings, site: int, value: float, std: float | None, count: int = 1
+    ) -> Shaped:
         """The shaped value that stands for one at a site, and the variance of its noise.
 
         Shaped means z_n of n values, each with precision n/noise, follow if one value more is
-        observed at n z_n − (n − 1) z_(n−1).
+        observed at n z_n − (n − 1) z_(n−1), or k more with a mean of (n z_n − (n − k) z_(n−k))/k.
         """
         if std is not None:
             told = self._sums.told(site, value, std)
             seen = self._model.shaped(told, settings)
             return Shaped(float(seen.means[0]), float(seen.known[0]))
-        seen = self._model.shaped(self._sums.last_steps(site, value), settings)
-        steps = seen.counts * seen.means
+        seen = self._model.shaped(self._sums.last_steps(site, value, count), settings)
+        steps, more = seen.counts * seen.means, float(seen.counts[0] - seen.counts[1:].sum())
         noise = float(seen.ratios[0]) * settings.noise_std**2
-        return Shaped(float(steps[0] - steps[1:].sum()), noise)
+        return Shaped(float(steps[0] - steps[1:].sum()) / more, noise / more)
 
     def admit(self, number: int) -> None:
         """Take note that a region has one more site with values."""

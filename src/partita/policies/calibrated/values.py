@@ -203,19 +203,19 @@ class Sums:
         variance = max(std, LEAST_STD) ** 2 * one
         return Data(points, one, value * one, 0.0 * one, one, variance)
 
-    def last_steps(self, site: int, value: float) -> Data:
-        """Data of a site as they are, and as they were before the last value came, if there were.
+    def last_steps(self, site: int, value: float, number: int = 1) -> Data:
+        """Data of a site as they are, and as they were before the last values came, if there were.
 
-        Replicates that agree are one.
+        `number` values came, of which `value` is the mean. Replicates that agree are one.
         """
         data = self.data(np.array([site]))
         count = float(data.counts[0])
-        if count <= 1:
+        if count <= number:
             return data.take(np.array([0]))
         both = data.take(np.array([0, 0]))
         both.counts[1], both.means[1] = (
-            count - 1,
-            both.means[0] - (value - both.means[0]) / (count - 1),
+            count - number,
+            both.means[0] - number * (value - both.means[0]) / (count - number),
         )
         return both
 

@@ -94,7 +94,7 @@ export class StudyPage {
       el("div", { class: "figure at" }, el("div", { class: "name", text: "Best setting" }), setting(answer?.params, data)),
       figure(data.direction === "minimize" ? "Mean, least" : "Mean, greatest", answer ? number(answer.mean) : "–", answer ? `${number(answer.lower)} to ${number(answer.upper)}` : data.context.length ? "each context has its own answer" : "no values yet"),
       figure("Certificate", number(data.certificate), data.certificate == null ? "not known yet" : `${data.guarantee === "calibrated" ? "an estimate" : data.guarantee}, at ${count(data.certified)} values`),
-      figure("Values", count(counts.told), [data.n_evals ? `of ${count(data.n_evals)}` : "", ...others].filter(Boolean).join(", ")),
+      figure("Values", count(counts.values), [data.n_evals ? `of ${count(data.n_evals)}` : "", ...others].filter(Boolean).join(", ")),
       figure("Best observed", best ? number(best.value) : "–", best ? `trial ${best.number}` : ""),
       figure("Noise, learned", number(noise.learned, 3), spread),
       figure("Pace", data.state === "running" ? `${number(data.rate, 3)} /s` : data.state, data.step == null ? "values a second" : `a request takes ${number(1000 * data.step, 2)} ms`));
