@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,14 +29,21 @@ class Fixing:
                 isinstance(number, bool)
                 or not isinstance(number, int | np.integer)
                 or not 0 <= number < dim
-                or not np.isfinite(value)
+                or not math.isfinite(value)
             ):
                 raise InvalidInput(
                     f"fixed={dict(fixed)!r}: give a dict of numbers of coordinates, from 0 to "
                     f"{dim - 1}, with a finite value for each"
                 )
-        numbers = np.array(sorted(fixed), dtype=np.int64)
-        return cls(numbers, np.array([float(fixed[int(n)]) for n in numbers]))
+        numbers = sorted(fixed)
+        values = np.array([float(fixed[number]) for number in numbers])
+        return cls(np.array(numbers, dtype=np.int64), values)
+
+    def free(self, dim: int) -> IntArray:
+        """The numbers of the other coordinates, of `dim`, in order."""
+        fixed = set(self.numbers.tolist())
+        others = [number for number in range(dim) if number not in fixed]
+        return np.array(others, dtype=np.int64)
 
     def holds(self, points: FloatArray) -> BoolArray:
         """Which of the points (n, d) have these values."""
