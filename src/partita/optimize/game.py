@@ -77,8 +77,14 @@ class Game:
         return self.ledger.append(unit)
 
     def _seen(self, units: FloatArray) -> FloatArray:
-        """Points (..., D) as the policy sees them: see `Contexts.coarse`."""
-        return units if self._contexts is None else self._contexts.coarse(units)
+        """Points (..., D) as the policy sees them: see `Contexts.coarse`.
+
+        Proven bounds are about f where it was evaluated, so a policy that has them sees the context
+        as it is.
+        """
+        if self._contexts is None or self._proven:
+            return units
+        return self._contexts.coarse(units)
 
     def _seen_fixed(self, fixed: Mapping[int, float]) -> dict[int, float]:
         """Coordinates {number: value} that are fixed, as the policy sees them."""

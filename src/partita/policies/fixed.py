@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from partita._types import BoolArray, FloatArray, IntArray
 from partita.errors import InvalidInput
-from partita.model.domains import TOLERANCE, Arms, Grid
+from partita.model.domains import TOLERANCE, Arms, Box, Grid
+from partita.model.kernels import Matern
+from partita.partition.lattice import variation, whole
+
+#: Points of the slice of a box that a proven policy looks at, about.
+SLICE_POINTS = 300
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,3 +73,35 @@ def arms_with(fixed: Mapping[int, float], domain: Grid | Arms) -> IntArray:
             "points have"
         )
     return arms
+
+
+class Slice(NamedTuple):
+    """Points (m, d) with some coordinates fixed, and how much f can exceed its values at them."""
+
+    points: FloatArray
+    slack: float
+
+
+def box_slice(fixed: Mapping[int, float], domain: Box, kernel: Matern, norm_bound: float) -> Slice:
+    """A lattice of the slice of a box, and its slack for functions of at most this norm.
+
+    The context stays as it is: only the coordinates that are not fixed are on a lattice. So f at
+    the best point of the slice exceeds f at a point of the lattice by B√(2 − 2κ) at most, with κ
+    the kernel at half a step of those coordinates.
+    """
+    given = Fixing.of(fixed, domain.dim)
+    values, low, high = given.values, domain.lower[given.numbers], domain.upper[given.numbers]
+    if not ((values >= low) & (values <= high)).all():
+        raise InvalidInput(
+            f"fixed={dict(fixed)!r}: outside the domain, which goes from {domain.lower} to "
+            f"{domain.upper}"
+        )
+    free = given.free(domain.dim)
+    if not len(free):
+        return Slice(given.moved(domain.lower[None, :]), 0.0)
+    lattice = whole(len(free), SLICE_POINTS)
+    unit = np.zeros((len(lattice.offsets), domain.dim))
+    unit[:, free] = lattice.offsets
+    scales = kernel.scales(domain.dim)[free]
+    slack = variation(kernel, norm_bound, np.full(len(free), lattice.reach) / scales)
+    return Slice(given.moved(domain.from_unit(unit)), slack)
