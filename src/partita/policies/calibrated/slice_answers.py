@@ -1,6 +1,6 @@
 """Answers with some coordinates fixed: the best point of a slice, and the highest bound in it.
 
-A point's posterior is that of its region, as in `answers`. It does not depend on the slice: many
+A point's posterior is that of its region, as in `answers`. It does not depend on the slice, and
 slices share it: thousands of contexts need as many posteriors as there are regions.
 """
 
