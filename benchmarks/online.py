@@ -9,6 +9,7 @@ quadratic model; a Gaussian process of ten lines; Vowpal Wabbit's CATS with eigh
 
     python benchmarks/online.py [--rounds 1000] [--seeds 2] [--problem toy] [--way context]
     python benchmarks/online.py --way context --rounds 100000 --seeds 1 --problem toy
+    python benchmarks/online.py --ratio --rounds 4000     (a round against one without context)
 """
 
 from __future__ import annotations
@@ -134,6 +135,25 @@ def run(name: str, way: str, rounds: int, seed: int) -> Run | None:
     return Run(float(rewards.mean()) / best, 1e3 * cost, 1e3 * slowest)
 
 
+def print_ratio(rounds: int) -> None:
+    """Print the processor time of rounds of the toy with the context and without, in turn."""
+    problem, (contexts, noise, _) = PROBLEMS["toy"], rounds_of("toy", rounds, 0)
+    players = [player_of(way, problem.actions, problem.context, 0) for way in ("context", "none")]
+    took = np.zeros((rounds, 2))
+    for t, context in enumerate(contexts):
+        for i, player in enumerate(players):
+            assert player is not None
+            begin = time.process_time()
+            action = player.choose(context)
+            reward = problem.reward(action, context)
+            player.learn(float(reward + noise[t]))
+            took[t, i] = 1e3 * (time.process_time() - begin)
+    for part in np.array_split(np.arange(rounds), 4):
+        ours, other = took[part].mean(axis=0)
+        text = f"{ours:.2f} ms, without {other:.2f} ms, {ours / other:.1f} times"
+        print(f"rounds {part[0]:,} on: {text}")
+
+
 def main() -> None:
     """Print a line for each problem and way."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -141,7 +161,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--problem", choices=PROBLEMS, action="append")
     parser.add_argument("--way", choices=(*WAYS, "cats"), action="append")
+    parser.add_argument("--ratio", action="store_true")
     args = parser.parse_args()
+    if args.ratio:
+        print_ratio(args.rounds)
+        return
     ways = [w for way in args.way or WAYS for w in (CATS if way == "cats" else [way])]
     for name in args.problem or PROBLEMS:
         for way in ways:

@@ -102,9 +102,11 @@ def test_thousands_of_contexts_are_answered_at_once(learned, monkeypatch):
     rest = {"load": 30.0, "rank": 3, "segment": "old", "vip": False}
     contexts = [{"hour": h, **rest} for h in np.linspace(0, 24, 2000).tolist()]
     calls = []
-    recommend = learned.policy.recommend_fixed
+    recommend = learned.policy.recommend_fixed_each
     monkeypatch.setattr(
-        learned.policy, "recommend_fixed", lambda fixed: calls.append(fixed) or recommend(fixed)
+        learned.policy,
+        "recommend_fixed_each",
+        lambda fixed: calls.extend(fixed) or recommend(fixed),
     )
     answers = learned.recommend(context=contexts)
     assert len(calls) == PARTS
@@ -115,6 +117,32 @@ def test_thousands_of_contexts_are_answered_at_once(learned, monkeypatch):
     assert learned.recommend(context=[]) == []
     with pytest.raises(InvalidInput, match="the context hour is missing"):
         learned.recommend(context=[contexts[0], rest])
+
+
+def test_contexts_share_posteriors_and_are_answered_as_one_at_a_time(monkeypatch):
+    optimizer = pt.Optimizer(
+        {"x": (0, 1)}, context={"a": (0, 1), "b": (0, 1)}, direction="maximize", seed=1
+    )
+    random = np.random.default_rng(1)
+    rows = random.random((700, 3))
+    values = 1 - (rows[:, 0] - 0.5 * rows[:, 1]) ** 2 + 0.1 * random.standard_normal(700)
+    params, context = {"x": rows[:, 0]}, {"a": rows[:, 1], "b": rows[:, 2]}
+    optimizer.add(params, values, context=context)
+    regions = len(optimizer.policy._regions)
+    assert regions > 2
+    contexts = [{"a": a, "b": b} for a, b in random.random((300, 2)).tolist()]
+    made = []
+    answering = type(optimizer.policy._model).answering
+    monkeypatch.setattr(
+        type(optimizer.policy._model),
+        "answering",
+        lambda *args: made.append(1) or answering(*args),
+    )
+    answers = optimizer.recommend(context=contexts)
+    assert 1 < len(made) <= regions
+    assert answers == [optimizer.recommend(context=one) for one in contexts]
+    best = np.array([one["a"] for one in contexts]) * 0.5
+    assert np.abs([answer.params["x"] for answer in answers] - best).mean() < 0.1
 
 
 def test_the_certificate_without_a_context_is_of_the_worst():

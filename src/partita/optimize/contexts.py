@@ -6,6 +6,7 @@ context is to ask with those coordinates fixed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -208,6 +209,11 @@ class Contexts:
         if not columns:
             return units
         seen = units.copy()
+        if seen.ndim == 1:  # the same, quicker for a single point
+            for column in columns:
+                part = min(math.floor(float(seen[column]) * PARTS), PARTS - 1)
+                seen[column] = (part + 0.5) / PARTS
+            return seen
         inside = np.minimum(np.floor(seen[..., columns] * PARTS), PARTS - 1)
         seen[..., columns] = (inside + 0.5) / PARTS
         return seen

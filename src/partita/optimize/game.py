@@ -9,7 +9,6 @@ import copy
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 
@@ -76,8 +75,14 @@ class Game:
         return self.ledger.append(unit)
 
     def _seen(self, units: FloatArray) -> FloatArray:
-        """Points (..., D) as the policy sees them: see `Contexts.coarse`."""
-        return units if self._contexts is None else self._contexts.coarse(units)
+        """Points (..., D) as the policy sees them: see `Contexts.coarse`.
+
+        Proven bounds are about f where it was evaluated, so a policy that has them sees the context
+        as it is.
+        """
+        if self._contexts is None or self._proven:
+            return units
+        return self._contexts.coarse(units)
 
     def _seen_fixed(self, fixed: Mapping[int, float]) -> dict[int, float]:
         """Coordinates {number: value} that are fixed, as the policy sees them."""
@@ -354,27 +359,34 @@ class Game:
 
     def recommend(self, fixed: Mapping[int, float] | None = None) -> Recommendation:
         """The policy's recommended point, with mean and bounds in the user's direction."""
-        best = self._best(fixed)
+        return self._in_direction(self._best(fixed))
+
+    def recommend_each(self, every: Sequence[Mapping[int, float] | None]) -> list[Recommendation]:
+        """The same for several, of which those that the policy sees as the same are one."""
+        keys = [tuple(sorted(self._seen_fixed(fixed).items())) if fixed else () for fixed in every]
+        distinct = [key for key in dict.fromkeys(keys) if key]
+        best: list[Recommendation] = []
+        if distinct:
+            best = optional.recommend_fixed_each(self.policy, [dict(key) for key in distinct])
+        answers = dict(zip(distinct, map(self._in_direction, best), strict=True))
+        if () in keys:
+            answers[()] = self.recommend()
+        made = []
+        for fixed, key in zip(every, keys, strict=True):
+            unit = answers[key].x.copy()
+            if fixed:
+                unit[list(fixed)] = list(fixed.values())
+            made.append(answers[key]._replace(x=unit))
+        return made
+
+    def _in_direction(self, best: Recommendation) -> Recommendation:
+        """An answer of the policy with mean and bounds in the user's direction, within outcomes."""
         lower, upper = best.lower, best.upper
         if self._sign < 0:
             lower, upper = -upper, -lower
         mean = self._sign * best.mean
         best = Recommendation(np.asarray(best.x), mean + 0.0, lower + 0.0, upper + 0.0)
         return best if self._outcomes is None else self._outcomes.limited(best, self._proven)
-
-    def recommend_each(self, every: Sequence[Mapping[int, float] | None]) -> list[Recommendation]:
-        """The same for several, of which those that the policy sees as the same are one."""
-        answers: dict[Any, Recommendation] = {}
-        made = []
-        for fixed in every:
-            key = tuple(sorted(self._seen_fixed(fixed).items())) if fixed else None
-            if key not in answers:
-                answers[key] = self.recommend(fixed)
-            unit = answers[key].x.copy()
-            if fixed:
-                unit[list(fixed)] = list(fixed.values())
-            made.append(answers[key]._replace(x=unit))
-        return made
 
     def predict(self, units: FloatArray) -> Prediction:
         """The posterior at points (n, D), in the user's direction."""

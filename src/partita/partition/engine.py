@@ -20,7 +20,7 @@ from .inherit import SiteData, hand_down
 from .partition import Partition, Place
 from .repeats import values_until_split
 from .scores import Scorer, Scores, UpperBounds
-from .sites import ArmSites, tie_resolution
+from .sites import ArmSites, BoxSites, point_priorities, tie_resolution
 from .widths import Width, width_of
 
 #: A point becomes a candidate where this part of what f can differ by from the nearest candidate is
@@ -124,6 +124,23 @@ class Engine:
         site = int(ties[np.argmin(sites.priority[ties])])
         self._unplanned = site
         return site, sites.x(site)
+
+    def propose_at(self, points: FloatArray, t: int) -> tuple[int, FloatArray]:
+        """Site and point of the highest upper bound among points (m, d) of a box, by the values.
+
+        They need not be candidates: bounds hold at every point. What is pending does not count.
+        """
+        sites = self.partition.sites
+        assert isinstance(sites, BoxSites)
+        scaled = sites.to_scaled(points)
+        self._t = t
+        if self._unplanned is not None:
+            self._plan(self._unplanned)
+        rounded = np.rint(self._bounds.predict(scaled, t).upper * self._resolution)
+        ties = np.flatnonzero(rounded == rounded.max())
+        best = ties[np.argmin(point_priorities(0, scaled[ties]))]
+        site = self._unplanned = sites.register(scaled[best], points[best])
+        return site, points[best].copy()
 
     def _upper(self, key: CellKey, arms: IntArray) -> FloatArray:
         """Upper bounds (m,) at arms (m,) of a cell, pending evaluations counted."""

@@ -138,8 +138,8 @@ def cannot_fix(name: str) -> InvalidInput:
     """The error for values that are fixed where the policy cannot use that."""
     return InvalidInput(
         f"{name} cannot choose for a context, or with values fixed, in this space. Leave out the "
-        "policy and norm_bound for CalibratedUCB, which can. PiGPUCB and IGPUCB can in a finite "
-        "space"
+        "policy and norm_bound for CalibratedUCB, which can. PiGPUCB can without tightening, "
+        "and IGPUCB in a finite space"
     )
 
 

@@ -72,6 +72,15 @@ def recommend_fixed(policy: Any, fixed: Mapping[int, float]) -> Recommendation:
     return answer
 
 
+def recommend_fixed_each(policy: Any, fixed: Sequence[Mapping[int, float]]) -> list[Recommendation]:
+    """The same for many, which share work where the policy can."""
+    each = getattr(_fixing(policy), "recommend_fixed_each", None)
+    if each is None:
+        return [recommend_fixed(policy, one) for one in fixed]
+    answers: list[Recommendation] = each(fixed)
+    return answers
+
+
 def certificate_fixed(policy: Any, fixed: Mapping[int, float]) -> float:
     """How much better than `recommend_fixed` any other point can be; infinite if unknown."""
     value = float(_fixing(policy).certificate_fixed(fixed))

@@ -127,7 +127,7 @@ class PiGPUCB(UCBPolicy):
         check_flag("index_slack", index_slack)
         period = check_period("ceiling_every", ceiling_every)
         check_flag("tightening", tightening)
-        self.takes_fixed = not isinstance(domain, Box) and not tightening
+        self.takes_fixed = not tightening
         if tightening and width == "paper":
             raise InvalidInput(
                 'tightening=True: it is for width="mixture", whose bounds hold for every cell at '

@@ -11,12 +11,12 @@ import numpy.typing as npt
 from partita._state import Saved, State
 from partita._types import CellView, FloatArray, IntArray, Prediction, Recommendation
 from partita.model.assumptions import Assumptions
-from partita.model.domains import Box
+from partita.model.domains import Arms, Box, Grid
 from partita.partition.engine import Engine
 from partita.partition.sites import BoxSites
 
 from .base import Policy
-from .fixed import arms_with
+from .fixed import Slice, arms_with, box_slice
 from .repeats import Counted
 
 #: The noise of a single value is at least this fraction of L: an exact value is s-sub-Gaussian for
@@ -114,37 +114,51 @@ class UCBPolicy(Policy):
             )
         return self._engine.propose(step)
 
-    def _slice(self, fixed: Mapping[int, float]) -> IntArray:
-        """The arms (m,) with coordinates {number: value} fixed."""
-        assert not isinstance(self.domain, Box), "takes_fixed says so"
-        return arms_with(fixed, self.domain)
+    def _slice(self, fixed: Mapping[int, float]) -> Slice:
+        """The points with coordinates {number: value} fixed, all of them or a lattice."""
+        sites = self._engine.partition.sites
+        if isinstance(sites, BoxSites):
+            assert isinstance(self.domain, Box)
+            assert self.assumptions.kernel is not None
+            return box_slice(fixed, self.domain, self.assumptions.kernel, self.norm_bound)
+        assert isinstance(self.domain, Grid | Arms)
+        return Slice(sites.points[arms_with(fixed, self.domain)], 0.0)
 
     def _propose_fixed(self, fixed: Mapping[int, float]) -> tuple[int, FloatArray]:
-        return self._engine.propose_among(self._slice(fixed), self._step())
+        sites = self._engine.partition.sites
+        if isinstance(sites, BoxSites):
+            return self._engine.propose_at(self._slice(fixed).points, self._step())
+        assert isinstance(self.domain, Grid | Arms)
+        return self._engine.propose_among(arms_with(fixed, self.domain), self._step())
 
     def recommend_fixed(self, fixed: Mapping[int, float]) -> Recommendation:
-        """The arm with the highest lower bound among those with some coordinates fixed."""
-        points = self._engine.partition.sites.points[self._slice(fixed)]
+        """The point with the highest lower bound among those with some coordinates fixed.
+
+        On a box, among those of a lattice.
+        """
+        points = self._slice(fixed).points
         at = self.predict(points)
         best = int(np.argmax(at.lower))
         x = points[best].copy()
         return Recommendation(x, *(float(v[best]) for v in (at.mean, at.lower, at.upper)))
 
     def certificate_fixed(self, fixed: Mapping[int, float]) -> float:
-        """A bound on how much better any other arm with the same coordinates fixed can be.
+        """A bound on how much better any other point with the same coordinates fixed can be.
 
-        It holds with the others, for all contexts at all times, with probability ≥ 1 − delta. It is
-        infinite, with a `TheoryWarning`, if `certificate` is: a contradiction found among some arms
-        leaves no bound at the others standing.
+        It holds with the others, for all contexts at all times, with probability ≥ 1 − delta. On a
+        box it includes what f can change by between the points of the lattice. It is infinite, with
+        a `TheoryWarning`, if `certificate` is: a contradiction found among some points leaves no
+        bound at the others standing.
         """
         if self.certificate() == math.inf:
             return math.inf
-        at = self.predict(self._engine.partition.sites.points[self._slice(fixed)])
+        points, slack = self._slice(fixed)
+        at = self.predict(points)
         gap = float(at.upper.max() - at.lower.max())
         if gap < 0:
             self._engine.warn_crossed()
             return math.inf
-        return gap
+        return gap + slack
 
     def _locate(self, points: FloatArray) -> IntArray:
         return self._engine.partition.sites.locate(points)

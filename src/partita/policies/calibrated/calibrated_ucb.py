@@ -39,6 +39,7 @@ from .places import new_sites, quasi_random, unit_points, unit_slice
 from .regions import Region, Regions
 from .report import Report
 from .search import RENEW_EARLY, Search
+from .slice_answers import SliceAnswers
 from .slice_points import SliceProposals
 from .slices import Slices
 from .values import Sums
@@ -209,9 +210,9 @@ class CalibratedUCB(Policy):
         shared = self._sites, self._sums, self._regions, self._model, proposals
         self._search = Search(*shared, random, continuous=isinstance(self.domain, Box))
         self._answers = Answers(*shared)
-        self._slices = Slices(
-            self._search, self._sums, self._regions, self._model, SliceProposals(proposals)
-        )
+        inside = SliceProposals(proposals)
+        self._slices = Slices(self._search, self._sums, self._regions, self._model, inside)
+        self._slice_answers = SliceAnswers(self._search, self._regions, self._model, inside)
 
     def _new_follower(self, known: bool) -> Follower | None:
         """What follows a trend in many dimensions, unless f is `known` or may change."""
@@ -715,12 +716,21 @@ class CalibratedUCB(Policy):
 
         It need not have been evaluated, nor any other with these coordinates.
         """
-        where = self._unit_slice(fixed)
-        if not self._regions.home:
-            unit = self._slices.first(np.random.default_rng(self.seed), where, self._start[0])
-            return Recommendation(self._x_fixed(unit, fixed), 0.0, -math.inf, math.inf)
-        answer = self._slices.recommend(where, self._answering())
-        return answer._replace(x=self._x_fixed(answer.x, fixed))
+        return self.recommend_fixed_each([fixed])[0]
+
+    def recommend_fixed_each(self, fixed: Sequence[Mapping[int, float]]) -> list[Recommendation]:
+        """The answers of `recommend_fixed` for many, which share the work of most of it."""
+        slices = [self._unit_slice(one) for one in fixed]
+        if self._regions.home:
+            answers = self._slice_answers.recommend(slices, self._answering())
+        else:
+            random = np.random.default_rng
+            first = [self._slices.first(random(self.seed), w, self._start[0]) for w in slices]
+            answers = [Recommendation(unit, 0.0, -math.inf, math.inf) for unit in first]
+        return [
+            answer._replace(x=self._x_fixed(answer.x, one))
+            for answer, one in zip(answers, fixed, strict=True)
+        ]
 
     def certificate_fixed(self, fixed: Mapping[int, float]) -> float:
         """What f can be above f at `recommend_fixed`, with the same coordinates fixed."""
@@ -728,8 +738,8 @@ class CalibratedUCB(Policy):
         if not self._certified:
             return math.inf
         settings = self._answering()
-        answer = self._slices.recommend(where, settings)
-        ceiling = max(answer.upper, self._slices.ceiling(where, settings))
+        answer = self._slice_answers.recommend([where], settings)[0]
+        ceiling = max(answer.upper, self._slice_answers.ceiling(where, settings))
         return ceiling - answer.lower + self._answers.shortfall(self.recommend(), self._held)
 
     def _x_fixed(self, unit: FloatArray, fixed: Mapping[int, float]) -> FloatArray:

@@ -3,14 +3,12 @@
 A choice with coordinates fixed is made among points that no ask before had, so candidates cannot be
 kept for it. The factor of the data can: it is made once for a region, and each value that comes is
 one row more. After some rows it is made again.
-
-Notation: K + D = L Lᵀ of the data with their noise. With the values since, L is [[L₀, 0], [B, L₁]].
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import InitVar, dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,25 +18,20 @@ from partita.gp import _loops
 from partita.gp.data import Data
 from partita.gp.fitting import JITTER
 from partita.gp.settings import Settings
+from partita.policies.fixed import Fixing
 
+from . import _loops as _slice_loops
+from .factors import Looked, Rows, Screened, kernel_at, kernel_between, left, new_factor
 from .model import Conditioned, Moments
+from .regions import Region
 
 
-def kernel_between(left: FloatArray, right: FloatArray, form: int) -> FloatArray:
-    """Matérn kernel (n, m) between rows (n, d) and (m, d) divided by the lengthscales.
+class Hopeful(NamedTuple):
+    """Squared distances of the data from a slice, in lengthscales, and the best sites near it."""
 
-    It is `gp._loops.matern` up to the last bits, and faster: NumPy's exponentials are vectorised.
-    """
-    from scipy.spatial.distance import cdist
-
-    z = cdist(left, right)
-    z *= math.sqrt(3.0 if form == 1 else 5.0)
-    decay = np.exp(-z)
-    if form == 2:
-        decay *= 1.0 + z * (1.0 + z / 3.0)
-    else:
-        decay *= 1.0 + z
-    return np.asarray(decay)
+    toward: FloatArray  # (used,)
+    points: FloatArray  # (b, d), best first
+    hopes: FloatArray  # (b,), in amplitudes
 
 
 @dataclass(eq=False)
@@ -68,11 +61,11 @@ class Kept:
             factor = _loops.matern_among(self.scaled[:base], self.settings.form)
             factor[np.diag_indices(base)] += self.noise[:base]
             factor = cholesky(factor, lower=True, overwrite_a=True, check_finite=False)
-        self._factor = np.asfortranarray(factor)
-        solved = _solved(self._factor, self.targets[:base])
-        self._values = np.concatenate([solved, np.empty(room)])  # L⁻¹ of the targets
-        self._below, self._last = np.empty((room, base)), np.zeros((room, room))
+        self._factor = new_factor(factor, room)
+        self._values = np.empty(base + room)  # L⁻¹ of the targets
+        self._values[:base] = self._factor.solve(self.targets[:base, None])[:, 0]
         self._weights: FloatArray | None = None
+        self._at: FloatArray | None = None
         again, self.used = self.used, base
         for row in range(base, again):
             self._append(row)
@@ -104,6 +97,13 @@ class Kept:
         """Whether there is no room for another value."""
         return self.used >= len(self.points)
 
+    @property
+    def at(self) -> FloatArray:
+        """The points (s, d) of the sites."""
+        if self._at is None:
+            self._at = self.points[self.rows]
+        return self._at
+
     def add(self, site: int, point: FloatArray, target: float, noise: float) -> None:
         """Take in a value at a site, which is at a point (d,)."""
         row = self.used
@@ -112,40 +112,20 @@ class Kept:
         self.scaled[row] = point / self.settings.scales
         if not (self.sites == site).any():
             self.sites, self.rows = np.append(self.sites, site), np.append(self.rows, row)
+            self._at = None
         self._append(row)
 
     def _append(self, row: int) -> None:
-        """Make row `row` of the factor: ℓ = L⁻¹k, and √(1 + noise − ℓ·ℓ) on the diagonal."""
-        base, m = self.base, row - self.base
-        column = kernel_between(self.scaled[:row], self.scaled[row : row + 1], self.settings.form)
-        solved = self.solve(column)[:, 0]
-        rest = max(1.0 + float(self.noise[row]) - float(solved @ solved), JITTER)
-        self._below[m], self._last[m, :m] = solved[:base], solved[base:]
-        self._last[m, m] = math.sqrt(rest)
-        left = float(self.targets[row]) - float(solved @ self._values[:row])
-        self._values[row] = left / self._last[m, m]
+        """Take row `row` into the factor."""
+        noise, target = float(self.noise[row]), float(self.targets[row])
+        self._factor.append(self.scaled, row, noise, target, self._values, self.settings.form)
         self.used, self._weights = row + 1, None
-
-    def solve(self, across: FloatArray) -> FloatArray:
-        """V = L⁻¹ `across`, (used, n), where `across` (used, n) is the kernel to the data."""
-        base, m = self.base, self.used - self.base
-        above = _solved(self._factor, across[:base])
-        if not m:
-            return above
-        rest = across[base:] - self._below[:m] @ above
-        return np.concatenate([above, _solved(self._last[:m, :m], rest)])
 
     @property
     def weights(self) -> FloatArray:
         """(K + D)⁻¹ of the targets, (used,): a mean is the kernel to the data times these."""
         if self._weights is None:
-            base, m = self.base, self.used - self.base
-            values, last = self._values[: self.used], np.empty(0)
-            if m:
-                last = _solved(self._last[:m, :m], values[base:], transposed=True)
-            rest = values[:base] - last @ self._below[:m]
-            first = _solved(self._factor, rest, transposed=True)
-            self._weights = np.concatenate([first, last])
+            self._weights = self._factor.weights(self._values[: self.used])
         return self._weights
 
     def means(self) -> FloatArray:
@@ -154,25 +134,62 @@ class Kept:
         means = self.targets[:used] - self.noise[:used] * self.weights
         return np.asarray(means[self.rows])
 
-    def across(self, points: FloatArray) -> FloatArray:
-        """The kernel (n, used) between points (n, d) and the data."""
-        scaled = points / self.settings.scales
-        return kernel_between(scaled, self.scaled[: self.used], self.settings.form)
+    @property
+    def compiled(self) -> bool:
+        """Whether compiled loops are used."""
+        return isinstance(self._factor, Rows)
 
-    def spread(self, across: FloatArray) -> FloatArray:
-        """Upper bounds (n,) on the variances where the kernel to the data is `across` (n, used).
+    def hopeful(self, where: Fixing, number: int) -> Hopeful:
+        """The `number` sites whose points, moved into a slice, are best: by their means here.
 
-        They are the variances by one row of the data alone, the best.
+        f there differs from f here by a standard deviation of √(2 − 2k), k the kernel between the
+        two points, which is taken off.
         """
-        told = across * across
-        told *= 1.0 / (1.0 + self.noise[: self.used])
-        return np.asarray(1.0 - told.max(axis=1))
+        numbers, settings, used = where.numbers, self.settings, self.used
+        row = where.values / settings.scales[numbers]
+        if self.compiled:
+            told = self.targets, self.noise, self.weights, self.rows
+            toward, best, hopes = _slice_loops.hopeful(
+                self.scaled[:used], numbers, row, settings.form, *told, number
+            )
+            return Hopeful(toward, self.at[best], hopes)
+        away = self.scaled[:used, numbers] - row
+        toward = (away * away).sum(axis=1)
+        likeness = kernel_at(np.sqrt(toward[self.rows]), settings.form)
+        hope = self.means() - np.sqrt(np.maximum(2.0 - 2.0 * likeness, 0.0))
+        best = np.argsort(-hope, kind="stable")[:number]
+        return Hopeful(toward, self.at[best], hope[best])
+
+    def held(self, where: Fixing, region: Region) -> IntArray:
+        """Which sites are in a slice and in a region: their numbers in `sites`, in order."""
+        if self.compiled:
+            corners = region.lower, region.upper
+            numbers = _slice_loops.inside(self.at, where.numbers, where.values, *corners)
+            return np.asarray(numbers)
+        return np.flatnonzero(where.holds(self.at) & region.holds(self.at))
+
+    def screen(
+        self, points: FloatArray, where: Fixing, toward: FloatArray, width: float, least: float
+    ) -> Screened:
+        """Means at points (n, d) of a slice, and the variances that a choice needs.
+
+        See `Factor.screen`; `toward` (used,) is what `hopeful` says of the slice.
+        """
+        free, used = where.free(points.shape[1]), self.used
+        scaled = points[:, free] / self.settings.scales[free]
+        noise, form = self.noise[:used], self.settings.form
+        at = Looked(scaled, self.scaled[:used], free, toward, noise, form)
+        return self._factor.screen(at, self.weights, width, least)
+
+    def across(self, points: FloatArray) -> FloatArray:
+        """The kernel (used, n) between the data and points (n, d)."""
+        scaled = points / self.settings.scales
+        return kernel_between(self.scaled[: self.used], scaled, self.settings.form)
 
     def moments(self, across: FloatArray) -> Moments:
-        """Means and variances where the kernel to the data is `across` (n, used)."""
-        rows = self.solve(across.T)
-        variance = np.maximum(1.0 - np.einsum("ij,ij->j", rows, rows), 0.0)
-        return Moments(np.asarray(self._values[: self.used] @ rows), variance, rows)
+        """Means and variances where the kernel to the data is `across` (used, n)."""
+        rows = self._factor.solve(across)
+        return Moments(np.asarray(self._values[: self.used] @ rows), left(rows), rows)
 
     # -- saved state -------------------------------------------------------------------------------
 
@@ -215,18 +232,3 @@ class Kept:
             )
         except np.linalg.LinAlgError:
             saved.refuse("data that can be factorised does not hold")
-
-
-def _solved(factor: FloatArray, right: FloatArray, transposed: bool = False) -> FloatArray:
-    """L⁻¹ or L⁻ᵀ of `right` (n,) or (n, m).
-
-    LAPACK's own function: SciPy's `solve_triangular` takes longer to check its arguments than that
-    takes for so few numbers. Callers limit the threads.
-    """
-    from scipy.linalg.lapack import dtrtrs
-
-    if not right.size:
-        return right
-    solved, info = dtrtrs(factor, right, lower=1, trans=int(transposed))
-    assert info == 0, "the factor has a positive diagonal"
-    return np.asarray(solved)

@@ -47,8 +47,9 @@ def unit_slice(domain: Domain, arms: FloatArray | None, fixed: Mapping[int, floa
     """
     given = Fixing.of(fixed, domain.dim)
     lower, upper = domain.lower, domain.upper
-    low, high = lower[given.numbers], upper[given.numbers]
-    values = (given.values - low) / np.where(high > low, high - low, 1.0)
+    low = lower[given.numbers]
+    side = upper[given.numbers] - low
+    values = (given.values - low) / np.where(side > 0.0, side, 1.0)
     if arms is not None:
         columns = arms[:, given.numbers]
         away = np.abs(columns - values).max(axis=1, initial=0.0)
@@ -59,7 +60,7 @@ def unit_slice(domain: Domain, arms: FloatArray | None, fixed: Mapping[int, floa
                 "points have"
             )
         return Fixing(given.numbers, columns[nearest].copy())
-    if not ((values >= 0.0) & (values <= 1.0)).all():
+    if values.size and not (values.min() >= 0.0 and values.max() <= 1.0):
         raise InvalidInput(
             f"fixed={dict(fixed)!r}: outside the domain, which goes from {lower} to {upper}"
         )

@@ -13,6 +13,7 @@ from partita._state import Saved, State, joined, lengths, wholes
 from partita._types import FloatArray, IntArray
 from partita.partition.sites import ArmSites, BoxSites
 from partita.policies.feasible import between
+from partita.policies.fixed import Fixing
 
 #: Sites of a region at which it is cut in two, the most that inform it, its own and others around
 #: it, and how many of the latter it keeps in any case.
@@ -33,6 +34,11 @@ class Region:
     def holds(self, points: FloatArray) -> npt.NDArray[np.bool_]:
         """Which of the points (n, d) are in it; a face belongs to the region above it."""
         return between(points, self.lower, self.upper)
+
+    @property
+    def side(self) -> FloatArray:
+        """Its sides, (d,)."""
+        return self.upper - self.lower
 
     @property
     def own(self) -> IntArray:
@@ -94,13 +100,17 @@ class Regions:
                 return number
             number = above
 
-    def meet(self, axes: IntArray, values: FloatArray) -> npt.NDArray[np.bool_]:
-        """Which regions have points whose coordinates `axes` (k,) have `values` (k,)."""
+    def met(self, where: Fixing) -> list[int]:
+        """The numbers of the regions that a slice meets."""
+        if len(self) == 1:
+            return [0]
         if len(self._corners) != len(self):  # only a cut changes corners
             self._corners = np.array([(region.lower, region.upper) for region in self])
+        axes, values = where.numbers, where.values
         lower, upper = self._corners[:, 0, axes], self._corners[:, 1, axes]
         below = np.where(upper >= 1.0, values <= upper, values < upper)
-        return np.asarray(((values >= lower) & below).all(axis=1))
+        meets: list[int] = np.flatnonzero(((values >= lower) & below).all(axis=1)).tolist()
+        return meets
 
     def add(self, site: int) -> int:
         """Add a site that has its first value: the number of its region."""

@@ -12,7 +12,30 @@ from partita.partition.sites import SNAP_BITS
 from partita.policies.feasible import FIRST_TRIES, unique
 from partita.policies.fixed import Fixing
 
+from . import _loops
 from .candidates import ALL_ARMS, COARSEST, FINEST, Proposals
+from .outlook import Outlook
+
+#: The regions of the highest floors in which an ask looks, and one more by chance.
+LOOKED = 3
+#: Fresh points of a slice: anywhere in it, and around the best points, for each coordinate that is
+#: not fixed, one more than there are, up to five.
+ANYWHERE, AROUND, MOST_COUNTED = 8, 12, 5
+#: Points are multiples of one over this, so that a point reported again is the same site.
+STEPS = float(2**SNAP_BITS)
+
+
+def looked(random: np.random.Generator, outlooks: list[Outlook], meets: list[int]) -> list[int]:
+    """Of regions `meets`, those of the highest floors or never looked at, and one by chance."""
+    if len(meets) <= LOOKED + 1:
+        return meets
+
+    def hope(number: int) -> float:
+        floor = outlooks[number].floor
+        return math.inf if floor == -math.inf else floor
+
+    best = sorted(meets, key=hope, reverse=True)
+    return [*best[:LOOKED], best[LOOKED + int(random.integers(len(best) - LOOKED))]]
 
 
 class SliceProposals:
@@ -20,6 +43,11 @@ class SliceProposals:
 
     def __init__(self, proposals: Proposals) -> None:
         self._proposals = proposals
+
+    @property
+    def _plain(self) -> bool:
+        """Whether the domain is a box, of which any point is valid."""
+        return self._proposals.arms is None and self._proposals.rules is None
 
     @property
     def arms(self) -> FloatArray | None:
@@ -57,21 +85,65 @@ class SliceProposals:
     ) -> FloatArray:
         """Points of the slice near given points (k, d) of it, which may be none."""
         k, dim = centres.shape
-        scale = np.exp(random.uniform(math.log(FINEST), math.log(COARSEST), k))[:, None] * side
         arms = self._proposals.arms
         if arms is None and self._proposals.rules is not None:
+            scale = np.exp(random.uniform(math.log(FINEST), math.log(COARSEST), k))[:, None] * side
             rows = self._proposals.rules.stir(random, centres, scale)
             return self.valid(rows, where)
-        open_ = np.ones(dim, dtype=np.bool_)
-        open_[where.numbers] = False
-        free = np.flatnonzero(open_)
+        free = where.free(dim)
         if not len(free):
             return centres
-        moved = random.random((k, dim)) < np.maximum(1 / len(free), random.random(k))[:, None]
-        still = ~moved[:, free].any(axis=1)
-        moved[still, free[random.integers(len(free), size=int(still.sum()))]] = True
-        rows = centres + moved * scale * random.standard_normal((k, dim))
+        rows = centres.copy()
+        rows[:, free] += self._steps(random, (k, len(free)), side[free])
         return self.valid(np.clip(rows, 0.0, 1.0), where)
+
+    def draw(
+        self,
+        random: np.random.Generator,
+        where: Fixing,
+        points: FloatArray | None,
+        side: FloatArray,
+        compiled: bool = False,
+    ) -> FloatArray:
+        """Fresh points (m, d) of the slice: centres (b, d), anywhere, and around the centres.
+
+        The centres are `points` (b, d) moved into the slice. All points of the slice if there are
+        none, because they are few. `side` (d,) is the size of the region that points around a
+        centre are drawn in. With `compiled` loops the same is done in a box, with other numbers.
+        """
+        if points is None:
+            arms = self.all_arms(where)
+            assert arms is not None, "there are few"
+            return arms
+        dim = points.shape[1]
+        many = min(dim - len(where.numbers) + 1, MOST_COUNTED)
+        if compiled and self._plain:
+            uniform = random.random(((ANYWHERE + AROUND) * many, dim + 4))
+            normal = random.standard_normal((AROUND * many, dim))
+            slice_ = where.numbers, where.values
+            drawn = _loops.draw(
+                points, *slice_, side, uniform, normal, ANYWHERE * many, FINEST, COARSEST, STEPS
+            )
+            return np.asarray(drawn)
+        centres = self.valid(points, where)
+        if not len(centres):
+            centres = self.anywhere(random, where, 1)
+        chosen = centres[random.integers(len(centres), size=AROUND * many)]
+        anywhere = self.anywhere(random, where, ANYWHERE * many)
+        return np.concatenate([centres, anywhere, self.around(random, where, chosen, side)])
+
+    @staticmethod
+    def _steps(random: np.random.Generator, shape: tuple[int, ...], side: FloatArray) -> FloatArray:
+        """Steps (k, f) at many scales, each of some coordinates, of at least one."""
+        k, f = shape
+        scale = np.exp(random.uniform(math.log(FINEST), math.log(COARSEST), k))[:, None]
+        steps = scale * side * random.standard_normal(shape)
+        if f > 1:
+            moved = random.random(shape) < np.maximum(1 / f, random.random(k))[:, None]
+            still = ~moved.any(axis=1)
+            moved[still, random.integers(f, size=int(still.sum()))] = True
+            steps *= moved
+        return np.asarray(steps)
 
     def all_arms(self, where: Fixing) -> FloatArray | None:
         """All points of the slice of a finite domain, unless there are many."""
@@ -83,9 +155,8 @@ class SliceProposals:
 
     def valid(self, rows: FloatArray, where: Fixing) -> FloatArray:
         """The points of the slice at rows (k, d) or nearest to them, each once."""
-        steps = float(2**SNAP_BITS)
-        rows = where.moved(np.rint(rows * steps) / steps)
-        if self._proposals.arms is None and self._proposals.rules is None:
+        rows = where.moved(np.rint(rows * STEPS) / STEPS)
+        if self._plain:
             return unique(rows)
         rows = self._proposals.valid(rows)
         return unique(rows[where.holds(rows)])
