@@ -21,10 +21,10 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from partita._version import __version__
-from partita.errors import InvalidInput, PartitaError
-from partita.study.watching import LONGEST_KEY
+from partita.errors import PartitaError
 
 from . import tables, wire
+from .desk import Act, checked_key
 from .guards import HEADERS, MOST_BYTES, Guard
 from .openapi import description
 from .problems import Refused, problem_of
@@ -145,13 +145,10 @@ class _Service:
         self._guard.check_change()
         desk = self._shelf.desk(request.path_params["id"])
         act = request.url.path.rpartition("/")[2]
-        key = request.headers.get("idempotency-key")
-        if key is not None and (not key or len(key) > LONGEST_KEY or not key.isascii()):
-            raise InvalidInput(
-                f"Idempotency-Key {key!r:.60}: give 1 to {LONGEST_KEY} ASCII characters"
-            )
+        key = checked_key(request.headers.get("idempotency-key"))
         counted = "counts" in request.query_params
-        return _json(await desk.act(act, await _body(request), key, counted))
+        answer = await desk.act(Act(act, await _body(request), key, counted))
+        return Response(answer, media_type="application/json")
 
     # -- answers ---------------------------------------------------------------------------------
 

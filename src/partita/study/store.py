@@ -119,14 +119,22 @@ class Store(File):
         if not formats.is_current(db):
             formats.check(db, self.path)
 
-    def transact(self, work: Callable[[sqlite3.Connection], T], size: int = 0) -> T:
+    def transact(
+        self,
+        work: Callable[[sqlite3.Connection], T],
+        size: int = 0,
+        stored: Callable[[T], None] | None = None,
+    ) -> T:
         """Run `work` in a transaction and return its result; it is rolled back if `work` raises.
 
-        `size` is the number of bytes it stores, if large.
+        `size` is the number of bytes it stores, if large. `stored` is called with the result once
+        it is on the disk, before the log is tidied, which may take longer.
         """
         if not self._marked:
             self._mark()
         result = self._locked(work)
+        if stored is not None:
+            stored(result)
         self._pages += PAGES + size // PAGE
         if self._pages >= LOG_PAGES:
             self._move_log()
@@ -178,11 +186,22 @@ class Store(File):
             self._move_log()
         self._marked = True
 
+    def version(self) -> tuple[int, int]:
+        """Which connection is open, and a number that changes when another one stores something.
+
+        If it is the same as before, no other process has changed the file.
+        """
+        db = self._opened()
+        return self._opens, int(db.execute("PRAGMA data_version").fetchone()[0])
+
     def _locked(self, work: Callable[[sqlite3.Connection], T]) -> T:
         def checked_work() -> T:
             self._check_place()
             self._check_log()
-            self._check_format()
+            version = self.version()
+            if version != self._checked:
+                self._check_format()
+                self._checked = version
             return work(db)
 
         try:

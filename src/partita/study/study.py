@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, TypeVar, overload
 
@@ -327,6 +327,19 @@ class Study(Answers):
             return self._replica.changed(
                 work if key is None else lambda change: work(marked(change, key))
             )
+
+    def together(
+        self,
+        pieces: Iterable[Callable[[], T]],
+        stored: Callable[[list[T | Exception]], None] | None = None,
+    ) -> list[T | Exception]:
+        """Call functions that ask and tell, in one transaction: what each returned or raised.
+
+        A call that is refused leaves the others as they are. If the file fails, nothing is stored
+        and the error is raised. `stored` is called with the outcomes once they are on the disk.
+        """
+        with self._store.lock:
+            return self._replica.together(pieces, stored)
 
     def keyed(self, key: str) -> Study:
         """A view of the study whose events carry a key, by which a repeated request is known."""
