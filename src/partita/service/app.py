@@ -9,7 +9,7 @@ import logging
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import anyio
@@ -31,6 +31,10 @@ from .problems import Refused, problem_of
 from .questions import QUESTIONS, predict, read
 from .shelf import Shelf
 from .watch import Watch
+from .worker import Job
+
+if TYPE_CHECKING:
+    from .quick import Answer, Head
 
 _log = logging.getLogger(__name__)
 
@@ -115,11 +119,8 @@ class _Service:
                 response = await endpoint(request)
             except ClientDisconnect:  # there is no one to answer
                 return Response(status_code=499)
-            except PartitaError as error:
-                response = _problem(error)
             except Exception as error:
-                _log.exception("%s %s failed", request.method, request.url.path)
-                response = _problem(error)
+                response = _problem(error, f"{request.method} {request.url.path}")
             response.headers.update(HEADERS)
             return response
 
@@ -149,6 +150,28 @@ class _Service:
         counted = "counts" in request.query_params
         answer = await desk.act(Act(act, await _body(request), key, counted))
         return Response(answer, media_type="application/json")
+
+    def take(self, head: Head, body: bytes, answer: Answer) -> None:
+        """Carry out a request that `Quick` has read, as `_act` does, and call `answer`."""
+        loop = asyncio.get_running_loop()
+
+        def settle(outcome: bytes | Exception) -> None:
+            if isinstance(outcome, Exception):
+                problem = _problem_of(outcome, f"{head.act} of {head.name}")
+                answer(problem["status"], "application/problem+json", wire.as_json(problem))
+            else:
+                answer(200, "application/json", outcome)
+
+        try:
+            self._guard.check("POST", head.headers)
+            self._guard.check_token(head.headers)
+            self._guard.check_change()
+            desk = self._shelf.desk(head.name)
+            key = checked_key(head.headers.get("idempotency-key"))
+            act = Act(head.act, read(body or b"{}", "the body"), key, head.counted)
+            desk.put(Job(act, loop, settle))
+        except Exception as error:
+            loop.call_soon(settle, error)  # not from here: the next request may fail as well
 
     # -- answers ---------------------------------------------------------------------------------
 
@@ -252,8 +275,15 @@ def _json(value: Any, status: int = 200) -> Response:
     return Response(wire.as_json(value), status, media_type="application/json")
 
 
-def _problem(error: Exception) -> Response:
-    problem = problem_of(error)
+def _problem_of(error: Exception, what: str) -> dict[str, Any]:
+    """An error as problem+json; one that is not Partita's own is also logged."""
+    if not isinstance(error, PartitaError):
+        _log.error("%s failed", what, exc_info=error)
+    return problem_of(error)
+
+
+def _problem(error: Exception, what: str) -> Response:
+    problem = _problem_of(error, what)
     headers = {"WWW-Authenticate": "Bearer"} if problem["status"] == 401 else None
     return Response(
         wire.as_json(problem), problem["status"], headers, media_type="application/problem+json"
@@ -265,7 +295,8 @@ def _not_there(request: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 404)
     title = "The method is not allowed" if status == 405 else "There is no such address"
     path = quote(request.url.path)[:120]
-    response = _problem(Refused(status, title, f"{request.method} {path}: see /openapi.json"))
+    refused = Refused(status, title, f"{request.method} {path}: see /openapi.json")
+    response = _problem(refused, path)
     response.headers.update(HEADERS)
     return response
 

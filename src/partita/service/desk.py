@@ -29,7 +29,7 @@ TIMED = 200
 #: Seconds without a request after which something is prepared: an answer goes out first.
 PAUSE = 0.001
 #: Seconds of one transaction after which further requests are left for the next.
-LONGEST = 0.005
+LONGEST = 0.01
 #: What each act is in the log.
 _KINDS = {"ask": (Kind.ASK, Kind.EXPECT, Kind.ADOPT), "tell": (Kind.TELL,)}
 _KINDS["cancel"] = (Kind.CANCEL,)
@@ -261,7 +261,7 @@ def _answer(study: Study, event: watching.Keyed, earlier: dict[str, Any] | None)
     trials = [] if earlier is None else earlier["trials"]
     names = study.settings.context or ()
     if event.kind == Kind.ADOPT:  # it was prepared before
-        params = wire.plain(study.trials[event.trial].params)
+        params = study.trials[event.trial].params
         return {"trials": [{"number": event.trial, "params": params}]}
     params = event.params
     trial: dict[str, Any] = {"number": event.trial, "params": params}

@@ -47,8 +47,8 @@ class File:
         self.durability, self.timeout = durability, timeout
         self.lock = new_lock()
         self._db: sqlite3.Connection | None = None
-        #: How many times it was opened; when its format was checked: see `Store.version`.
-        self._opens, self._checked = 0, (0, 0)
+        #: How many times it was opened, and the version in the last transaction: `Store.version`.
+        self._opens, self.checked = 0, (0, 0)
         #: The approximate number of pages written since the log was last moved.
         self._pages = 0
         #: Whether the file, without its log, says that there is more in the log.

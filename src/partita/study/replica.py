@@ -147,7 +147,7 @@ class Replica:
 
     def _worked(self, db: sqlite3.Connection, state: State, work: Callable[[Change], T]) -> T:
         first = state.seq
-        self._catch_up(state)
+        self._catch_up(state, self.store.checked)
         self._shared = self._shared or state.seq > first
         start, first = time.perf_counter(), state.seq
         told = state.optimizer.n_told
@@ -218,8 +218,9 @@ class Replica:
         self._half = False
         return result
 
-    def _catch_up(self, state: State) -> None:
-        version = self.store.version()
+    def _catch_up(self, state: State, version: tuple[int, int] | None = None) -> None:
+        """Apply what other processes have logged; a transaction knows the file's version."""
+        version = version or self.store.version()
         if version == self._version and state is self._state:
             return  # no other process has changed the file
         if self.store.head() == head_of(state.seq, self._digest):
@@ -250,7 +251,7 @@ class Replica:
             return
 
         def give_up(db: sqlite3.Connection) -> None:
-            self._catch_up(state)
+            self._catch_up(state, self.store.checked)
             now = time.time()
             for number in state.overdue(now - limit):
                 self._clean = False

@@ -192,16 +192,16 @@ class Store(File):
         If it is the same as before, no other process has changed the file.
         """
         db = self._opened()
-        return self._opens, int(db.execute("PRAGMA data_version").fetchone()[0])
+        return self._opens, _version_of(db)
 
     def _locked(self, work: Callable[[sqlite3.Connection], T]) -> T:
         def checked_work() -> T:
             self._check_place()
             self._check_log()
-            version = self.version()
-            if version != self._checked:
+            version = (self._opens, _version_of(db))
+            if version != self.checked:
                 self._check_format()
-                self._checked = version
+                self.checked = version
             return work(db)
 
         try:
@@ -214,3 +214,8 @@ class Store(File):
             return self._all_or_nothing(db, checked_work)
         except sqlite3.Error as error:
             raise self._explained(error) from error
+
+
+def _version_of(db: sqlite3.Connection) -> int:
+    """A number that changes when another connection has stored something."""
+    return int(db.execute("PRAGMA data_version").fetchone()[0])
