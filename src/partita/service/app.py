@@ -30,6 +30,7 @@ from .openapi import description
 from .problems import Refused, problem_of
 from .questions import QUESTIONS, predict, read
 from .shelf import Shelf
+from .warming import load_loops
 from .watch import Watch
 from .worker import Job
 
@@ -60,6 +61,8 @@ class _Service:
     def __init__(self, shelf: Shelf, guard: Guard) -> None:
         self._shelf, self._guard = shelf, guard
         self._watch = Watch(shelf, read_only=guard.read_only)
+        #: Set once an ask need not wait for code to be loaded.
+        self.ready = asyncio.Event()
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
@@ -71,10 +74,13 @@ class _Service:
         await anyio.to_thread.run_sync(self._shelf.close)
 
     async def _warm(self) -> None:
-        """Replay the studies that were used last, so that a click on one of them need not wait."""
+        """Load code, and replay the studies that were used last, so that nobody waits for it."""
+        if not self._guard.read_only:
+            await anyio.to_thread.run_sync(load_loops)
+        self.ready.set()
         for desk in await anyio.to_thread.run_sync(self._shelf.latest):
             with contextlib.suppress(PartitaError):  # the page says what is wrong with it
-                await desk.call(lambda study: study.n_told)
+                await desk.call(desk.warm)
 
     async def stop(self) -> None:
         """End the streams of events, which would go on for as long as their readers stay."""

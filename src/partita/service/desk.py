@@ -28,6 +28,8 @@ MOST_KEYS = 100_000
 TIMED = 200
 #: Seconds without a request after which something is prepared: an answer goes out first.
 PAUSE = 0.001
+#: Seconds without a request after which what was put off is done, and how much it may be put off.
+QUIET, PATIENCE = 0.25, 4.0
 #: Seconds of one transaction after which further requests are left for the next.
 LONGEST = 0.01
 #: What each act is in the log.
@@ -96,7 +98,7 @@ class Desk:
         self._closed = False
         #: Whether a trial was asked for since the last one was prepared.
         self._asked = False
-        self._worker = Worker(self._work, self._prepare, PAUSE)
+        self._worker = Worker(self._work, ((PAUSE, self._prepare), (QUIET, self._tidy)))
 
     async def call(self, work: Callable[[Study], T]) -> T:
         """What some work on the study returns, in its thread, after the requests before it.
@@ -120,12 +122,19 @@ class Desk:
         with self._opening:
             if self._study is None:
                 self._study = Study.open(self.path, durability=self._durability)
+                self._study.put_off(PATIENCE)
             return self._study
 
     def take(self, study: Study) -> None:
         """Use a study that was just created."""
         with self._opening:
             self._study = study
+            study.put_off(PATIENCE)
+
+    def warm(self, study: Study) -> None:
+        """Read what the first request needs: the state, and the keys of earlier requests."""
+        if study.n_told:
+            self._before(study)
 
     # -- in the thread ---------------------------------------------------------------------------
 
@@ -208,6 +217,12 @@ class Desk:
             self._asked = False
             with contextlib.suppress(PartitaError):  # the next request gets the error
                 self.stock.fill(self.study())
+
+    def _tidy(self) -> None:
+        """Do what takes long and was put off, while no request waits."""
+        if self._study is not None and not self._closed:
+            with contextlib.suppress(PartitaError):
+                self._study.tidy()
 
     def _before(self, study: Study) -> OrderedDict[str, Done]:
         """The requests with keys that were carried out, those before a restart included."""

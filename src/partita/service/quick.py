@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -92,7 +92,7 @@ class Quick(H11Protocol):  # type: ignore[misc]  # its types are not read
     Bytes that come before the answer wait for it.
     """
 
-    take: ClassVar[Callable[[Head, bytes, Answer], None]]
+    take: Callable[[Head, bytes, Answer], None]  # of the class of one service
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)

@@ -24,6 +24,8 @@ from .shelf import Shelf
 GRACE = 30
 #: Seconds for which one thread may keep others from running: answers must not wait for a fit.
 SWITCH = 0.0005
+#: Seconds that the line that says where it listens may wait for code to be loaded.
+WARM = 5.0
 #: The environment variable with a token.
 TOKEN = "PARTITA_TOKEN"
 #: The shortest token.
@@ -82,7 +84,10 @@ def serve(shelf: Shelf, host: str, port: int, guard: Guard, started: Any = None)
         task = asyncio.create_task(server.serve())
         while not server.started and not task.done():
             await asyncio.sleep(0.01)
-        if server.started and started is not None:
+        ready = asyncio.create_task(app.state.service.ready.wait())
+        await asyncio.wait({task, ready}, timeout=WARM, return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        if server.started and started is not None and not task.done():
             started(server.servers[0].sockets[0].getsockname()[1])
         await task
 

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import queue
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 #: Called with what a job returned, or with the error that it raised.
@@ -41,15 +41,16 @@ class Worker:
     ----------
     work
         Does some jobs that were waiting, in order, and calls `answered` for each.
-    rest
-        Called when there has been no job for `pause` seconds since the last one.
-    pause
+    rests
+        What to do when there is no job, each after so many more seconds without one.
     """
 
     def __init__(
-        self, work: Callable[[list[Job]], None], rest: Callable[[], None], pause: float
+        self,
+        work: Callable[[list[Job]], None],
+        rests: Sequence[tuple[float, Callable[[], None]]],
     ) -> None:
-        self._work, self._rest, self._pause = work, rest, pause
+        self._work, self._rests = work, rests
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
@@ -71,24 +72,24 @@ class Worker:
                 self._thread.join()
                 self._thread = None
 
-    @property
-    def waited_for(self) -> bool:
-        """Whether there are jobs to do."""
-        return not self._jobs.empty()
-
     def _run(self) -> None:
         while True:
-            try:
-                jobs = [self._jobs.get(timeout=self._pause)]
-            except queue.Empty:
-                self._rest()
-                jobs = [self._jobs.get()]
+            jobs = [self._next()]
             with contextlib.suppress(queue.Empty):
                 while jobs[-1] is not None:
                     jobs.append(self._jobs.get_nowait())
             self._work([job for job in jobs if job is not None])
             if jobs[-1] is None:
                 return
+
+    def _next(self) -> Job | None:
+        """The next job, and what is done until it comes."""
+        for seconds, rest in self._rests:
+            try:
+                return self._jobs.get(timeout=seconds)
+            except queue.Empty:
+                rest()
+        return self._jobs.get()
 
 
 def answered(pairs: Iterable[tuple[Job, Any]]) -> None:

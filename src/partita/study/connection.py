@@ -45,7 +45,7 @@ class Connection:
     """
 
     def __init__(self, parts: SplitResult, timeout: float) -> None:
-        kind = http.client.HTTPConnection
+        kind: type[http.client.HTTPConnection] = http.client.HTTPConnection
         if parts.scheme == "https":
             kind = http.client.HTTPSConnection
         self._opened = kind(parts.hostname or "", parts.port, timeout=timeout)

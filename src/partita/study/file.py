@@ -45,6 +45,8 @@ class File:
         #: The absolute path, which stays valid if the process changes its folder.
         self.file = _absolute(path)
         self.durability, self.timeout = durability, timeout
+        #: How many times longer than usual a snapshot, and moving the log, may wait for `tidy`.
+        self.patience = 1.0
         self.lock = new_lock()
         self._db: sqlite3.Connection | None = None
         #: How many times it was opened, and the version in the last transaction: `Store.version`.

@@ -141,9 +141,15 @@ class Replica:
         self._expire(state)
         result = self.store.transact(lambda db: self._worked(db, state, work), stored=stored)
         self._clean = True
-        if self._spent > SNAPSHOT_AFTER:
-            self._snapshot(state)
+        if self._spent > SNAPSHOT_AFTER * self.store.patience:
+            self._snapshot(state, self.store.patience)
         return result
+
+    def tidy(self) -> None:
+        """Do what a patient study has put off, if it is due: a snapshot, and moving the log."""
+        if self._state is not None and self._is_sound():
+            self._snapshot(self._state)
+            self.store.tidy()
 
     def _worked(self, db: sqlite3.Connection, state: State, work: Callable[[Change], T]) -> T:
         first = state.seq
@@ -312,9 +318,9 @@ class Replica:
                 raise
             raise damaged(self.store.path, f"its settings cannot be used: {error}") from error
 
-    def _snapshot(self, state: State) -> None:
+    def _snapshot(self, state: State, patience: float = 1.0) -> None:
         """Store a snapshot if it is due. If that fails nothing is lost: the log has everything."""
-        due = max(SNAPSHOT_AFTER, self._snapshot_size / SNAPSHOT_BYTES)
+        due = patience * max(SNAPSHOT_AFTER, self._snapshot_size / SNAPSHOT_BYTES)
         if self._spent < due or state.seq < self._snapshot_seq + SNAPSHOT_EVENTS:
             return
         if self._others_snapshot():

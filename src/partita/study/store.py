@@ -136,9 +136,14 @@ class Store(File):
         if stored is not None:
             stored(result)
         self._pages += PAGES + size // PAGE
-        if self._pages >= LOG_PAGES:
+        if self._pages >= LOG_PAGES * self.patience:
             self._move_log()
         return result
+
+    def tidy(self) -> None:
+        """Move the write-ahead log into the file if it is long."""
+        if self._pages >= LOG_PAGES:
+            self._move_log()
 
     def _move_log(self) -> None:
         """Move the write-ahead log into the file, while no process can write.

@@ -10,7 +10,6 @@ from os import PathLike
 from typing import Any, Literal, TypeVar, overload
 
 from partita._checks import NotGiven, check_count
-from partita._optional import require
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
@@ -341,6 +340,19 @@ class Study(Answers):
         with self._store.lock:
             return self._replica.together(pieces, stored)
 
+    def put_off(self, patience: float) -> None:
+        """Let what takes long wait for `tidy`, up to `patience` times longer than usual.
+
+        That is: to store a snapshot, and to move SQLite's log into the file. Nothing depends on
+        them but the time that the next process takes to open the study.
+        """
+        self._store.patience = patience
+
+    def tidy(self) -> None:
+        """Do what was put off, if it is due."""
+        with self._store.lock:
+            self._replica.tidy()
+
     def keyed(self, key: str) -> Study:
         """A view of the study whose events carry a key, by which a repeated request is known."""
         return Study(self._replica, self._owner, key)
@@ -377,45 +389,6 @@ class Study(Answers):
                 change.log(state.adopt(number, time.time(), self._owner.holds))
 
         self.changed(held)
-
-    # -- looking -------------------------------------------------------------------------------
-
-    def export(self, path: str | PathLike[str]) -> None:
-        """Write all trials to a file that ends in .csv or .parquet, as `partita export` does.
-
-        Parquet needs pyarrow: `pip install 'partita[tables]'`.
-        """
-        from .export import export
-
-        export(self, path)
-
-    def plot(
-        self,
-        path: str | PathLike[str] | None = None,
-        kind: Literal["run", "importance", "slices", "pairs", "timeline"] = "run",
-        *,
-        along: str | None = None,
-        context: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """A Matplotlib figure of what is known, as `partita show --plot` draws it.
-
-        See `Result.plot`, and `Optimizer.plot` for contexts; refused while there are no values.
-        """
-        if self.contexts.names or along is not None or context is not None:
-            from partita.optimize.along import plot_along
-
-            return plot_along(self, f"The study {self.path}", path, along, context)
-        from .looking import as_result
-
-        return as_result(self).plot(path, kind)
-
-    def view(self) -> Any:
-        """A widget for a notebook: the page that `partita serve` shows of one study, live.
-
-        Needs anywidget: `pip install 'partita[notebook]'`.
-        """
-        # By name: the page is in a room below this one.
-        return require("partita.service.notebook").view(self)
 
     # -- as an object --------------------------------------------------------------------------
 
