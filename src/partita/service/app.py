@@ -106,6 +106,7 @@ class _Service:
                 for name in QUESTIONS
             ),
             Route(f"{one}/predict", self._guarded(self._predict, "POST"), methods=["POST"]),
+            Route(f"{one}/tolerance", self._guarded(self._tolerance, "POST"), methods=["POST"]),
             Route(f"{one}/trials", self._guarded(self._trials, "GET")),
             Route(f"{one}/trials/{{number:int}}", self._guarded(self._trial, "GET")),
             Route(f"{one}/trials.csv", self._guarded(self._download, "GET")),
@@ -156,6 +157,11 @@ class _Service:
         counted = "counts" in request.query_params
         answer = await desk.act(Act(act, await _body(request), key, counted))
         return Response(answer, media_type="application/json")
+
+    async def _tolerance(self, request: Request) -> Response:
+        self._guard.check_change()
+        desk, body = self._shelf.desk(request.path_params["id"]), await _body(request)
+        return _json(await desk.call(lambda study: wire.choose(study, body)))
 
     def take(self, head: Head, body: bytes, answer: Answer) -> None:
         """Carry out a request that `Quick` has read, as `_act` does, and call `answer`."""
@@ -266,6 +272,7 @@ def _settings(study: Any, prepared: int) -> dict[str, Any]:
         "policy": settings.policy,
         "policy_class": type(study.policy).__name__,
         "guarantee": study.guarantee,
+        "tolerance": study.tolerance,
         "counts": wire.counts(study, prepared),
         "notes": [list(note) for note in study.notes()],
     }

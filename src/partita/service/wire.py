@@ -219,6 +219,12 @@ def add(study: Study, body: Any) -> dict[str, Any]:
     return {"numbers": added if isinstance(added, list) else [added]}
 
 
+def choose(study: Study, body: Any) -> dict[str, Any]:
+    """Store the tolerance that was chosen; null removes it."""
+    study.tolerance = fields_of(body, ("tolerance",)).get("tolerance")
+    return {"tolerance": study.tolerance}
+
+
 def counts(study: Study, prepared: int = 0) -> dict[str, int]:
     """How many trials are in each state, and how many values are behind those told.
 

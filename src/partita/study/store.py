@@ -56,7 +56,7 @@ class Store(File):
     def meta(self) -> dict[str, str]:
         """The table `meta`."""
         meta = dict(self.typed("SELECT key, value FROM meta ORDER BY key", ((str,), (str,))))
-        if meta.keys() != {"settings", "checksum", "written_by", "head"}:
+        if meta.keys() - {"tolerance"} != {"settings", "checksum", "written_by", "head"}:
             raise damaged(self.path, "the table meta does not have the rows that Partita writes")
         return meta
 

@@ -25,6 +25,7 @@ from partita.space import Space
 
 from . import owner as owners
 from . import runs
+from . import tolerance as tolerances
 from .answers import Answers
 from .opening import opened, stored_at
 from .owner import NOBODY, Owner
@@ -356,6 +357,21 @@ class Study(Answers):
     def keyed(self, key: str) -> Study:
         """A view of the study whose events carry a key, by which a repeated request is known."""
         return Study(self._replica, self._owner, key)
+
+    @property
+    def tolerance(self) -> float | None:
+        """The certificate that is small enough for you, which pages show; None if there is none.
+
+        Set it to store it. It changes no choice, and ends no run.
+        """
+        with self._store.lock:
+            return tolerances.stored(self._store)
+
+    @tolerance.setter
+    def tolerance(self, tolerance: float | None) -> None:
+        number = tolerances.checked(tolerance)
+        with self._store.lock:
+            tolerances.store_in(self._store, number)
 
     # -- runs ----------------------------------------------------------------------------------
 

@@ -32,6 +32,8 @@ export class StudyPage {
     }
   }
 
+  focused(field) { return field.getRootNode().activeElement === field; }
+
   path(rest) { return address(this.name, rest); }
 
   make(data) {
@@ -41,7 +43,7 @@ export class StudyPage {
     this.answerPlace = el("div", { class: "plot" });
     this.certificatePlace = el("div", { class: "plot" });
     this.tolerance = el("input", { type: "number", step: "any", min: 0, "aria-label": "Tolerance", placeholder: "0.05", size: 8,
-      value: localStorage.getItem(`tolerance ${this.name}`) ?? "", oninput: () => { localStorage.setItem(`tolerance ${this.name}`, this.tolerance.value); this.certificate?.redraw(); this.curves(this.data); } });
+      oninput: () => this.curves(this.data), onchange: () => this.choose() });
     this.reached = el("span", { class: "note", role: "status" });
     this.canvas = el("canvas", { class: "map", role: "application", tabindex: 0, "aria-label": "Map of the model over two parameters. Arrow keys move the point.",
       onclick: (event) => this.moveTo(this.map && placed(this.canvas, this.map, event)),
@@ -84,7 +86,16 @@ export class StudyPage {
     this.certificate = new Chart(this.certificatePlace, { x: "evaluations", y: "certificate", log: true, legend: false, series: [{ label: "certificate", colour: "blue", points: true }, { label: "tolerance", colour: "orange", width: 1.5 }] }, this.signal);
   }
 
+  // The tolerance belongs to the study: other tabs and notebooks show it, too.
+  choose() {
+    if (this.data.read_only) return; // only here
+    const tolerance = Number(this.tolerance.value) || null;
+    this.api.post(this.path("/tolerance"), { tolerance }).then(() => { this.fault.textContent = ""; }, (error) => { this.fault.textContent = error.message; });
+  }
+
   figures(data) {
+    if (!this.focused(this.tolerance) && data.tolerance !== this.chosen) this.tolerance.value = data.tolerance ?? "";
+    this.chosen = data.tolerance;
     this.says.textContent = data.certificate == null ? "It is not known yet." : [`Now ${data.certificate_says}`, data.held ? `in tests: ${data.held}` : ""].filter(Boolean).join("; ") + ".";
     const figure = (name, big, more) => el("div", { class: "figure" }, el("div", { class: "name", text: name }), el("div", { class: "big", text: big }), el("div", { class: "more", text: more }));
     const { answer, counts, noise, best } = data;
