@@ -14,11 +14,16 @@ from ._locks import new_lock
 
 
 @cache
-def _controller() -> Any:
+def _libraries() -> list[Any]:
+    """The BLAS libraries of the process.
+
+    `ThreadpoolController.limit` would describe all libraries in words at each call, which takes
+    longer than a small factorisation.
+    """
     import scipy.linalg  # noqa: F401  # the controller knows only libraries that are loaded by now
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 class _OneThread:
@@ -31,19 +36,25 @@ class _OneThread:
     def __init__(self) -> None:
         self._lock = new_lock()
         self._inside = 0
-        self._limit: Any = None
+        #: Libraries that were limited, and the threads that they had.
+        self._limited: list[tuple[Any, int]] = []
 
     def __enter__(self) -> None:
         with self._lock:
             if not self._inside:
-                self._limit = _controller().limit(limits=1, user_api="blas")
+                self._limited = [(one, one.num_threads) for one in _libraries()]
+                for library, threads in self._limited:
+                    if threads != 1:
+                        library.set_num_threads(1)
             self._inside += 1
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
             self._inside -= 1
             if not self._inside:
-                self._limit.restore_original_limits()
+                for library, threads in self._limited:
+                    if threads != 1:
+                        library.set_num_threads(threads)
 
 
 _one_thread = _OneThread()
