@@ -42,7 +42,7 @@ class Worker:
     work
         Does some jobs that were waiting, in order, and calls `answered` for each.
     rests
-        What to do when there is no job, each after so many more seconds without one.
+        What to do when there is no job, each after a number of further seconds without one.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ def answered(pairs: Iterable[tuple[Job, Any]]) -> None:
     for job, outcome in pairs:
         by_loop.setdefault(job.loop, []).append((job.answer, outcome))
     for loop, answers in by_loop.items():
-        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop was closed: no client waits any more
             loop.call_soon_threadsafe(_call_all, answers)
 
 
@@ -108,7 +108,7 @@ def _call_all(answers: list[tuple[Answer, Any]]) -> None:
 
 
 async def waited(put: Callable[[Job], None], what: Any) -> Any:
-    """Put a job, and wait for what it returns. It is done also if nobody waits any more."""
+    """Put a job, and wait for what it returns. It is done also if the client has gone."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
 

@@ -1,6 +1,6 @@
 """A connection to a service, kept between requests.
 
-`http.client` spends most of the time of a request on headers that nobody needs. So it only opens
+`http.client` spends most of the time of a request on headers that are not needed. So it only opens
 the connection here, with TLS where that is wanted.
 """
 
