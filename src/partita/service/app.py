@@ -74,7 +74,7 @@ class _Service:
         await anyio.to_thread.run_sync(self._shelf.close)
 
     async def _warm(self) -> None:
-        """Load code, and replay the studies that were used last, so that no request waits for it."""
+        """Load code, and replay the studies that were used last: no request should wait for it."""
         if not self._guard.read_only:
             await anyio.to_thread.run_sync(load_loops)
         self.ready.set()
