@@ -10,7 +10,9 @@ the policy itself does with most of its asks. `page` needs Chromium and its driv
 """
 
 import argparse
+import contextlib
 import os
+import shutil
 import sys
 import tempfile
 import threading
@@ -46,50 +48,58 @@ def filled(path, told, asked=3000, many=50_000):
     study.close()
 
 
-def latency(options):
+@contextlib.contextmanager
+def studied(options):
+    """A folder with a study of many values: a copy of the one that is kept, if it is kept."""
     with tempfile.TemporaryDirectory() as folder:
-        filled(Path(folder) / "load.db", options.told)
-        with Server(folder) as server:
-            study, rng = pt.connect(f"{server.url}/load"), np.random.default_rng(1)
-            asks, direct, tells = [], [], []
-            for i in range(2 * options.pairs):  # every other ask is computed while it waits
-                start = time.perf_counter()
-                trial = study.ask() if i % 2 else study.ask(fixed={})
-                (asks if i % 2 else direct).append(time.perf_counter() - start)
-                time.sleep(options.pause / 1000)  # the evaluation
-                start = time.perf_counter()
-                study.tell(trial, value(trial.params, rng))
-                tells.append(time.perf_counter() - start)
-            for name, times in (("ask", asks), ("ask, not prepared", direct), ("tell", tells)):
-                ms = 1000 * np.array(times)
-                p50, p90, p99 = np.quantile(ms, [0.5, 0.9, 0.99])
-                figures = f"p50 {p50:.2f} ms, p90 {p90:.2f}, p99 {p99:.1f}, worst {ms.max():.0f}"
-                print(f"{name} after {options.told:,}: {figures}")
+        name = "load" if options.keep is None else str(options.told)
+        made = Path(options.keep or folder) / f"{name}.db"
+        filled(made, options.told)  # goes on where it was interrupted
+        if options.keep is not None:
+            shutil.copy(made, Path(folder) / "load.db")
+        yield folder
+
+
+def latency(options):
+    with studied(options) as folder, Server(folder) as server:
+        study, rng = pt.connect(f"{server.url}/load"), np.random.default_rng(1)
+        asks, direct, tells = [], [], []
+        for i in range(2 * options.pairs):  # every other ask is computed while it waits
+            start = time.perf_counter()
+            trial = study.ask() if i % 2 else study.ask(fixed={})
+            (asks if i % 2 else direct).append(time.perf_counter() - start)
+            time.sleep(options.pause / 1000)  # the evaluation
+            start = time.perf_counter()
+            study.tell(trial, value(trial.params, rng))
+            tells.append(time.perf_counter() - start)
+        for name, times in (("ask", asks), ("ask, not prepared", direct), ("tell", tells)):
+            ms = 1000 * np.array(times)
+            p50, p90, p99 = np.quantile(ms, [0.5, 0.9, 0.99])
+            figures = f"p50 {p50:.2f} ms, p90 {p90:.2f}, p99 {p99:.1f}, worst {ms.max():.0f}"
+            print(f"{name} after {options.told:,}: {figures}")
 
 
 def pairs(options):
     more = ("--durability", "power") if options.power else ()
-    with tempfile.TemporaryDirectory() as folder:
-        filled(Path(folder) / "load.db", options.told)
-        with Server(folder, *more) as server:
+    with studied(options) as folder, Server(folder, *more) as server:
 
-            def work(seed, n):
-                study, rng = pt.connect(f"{server.url}/load"), np.random.default_rng(seed)
-                for _ in range(n):
-                    trial = study.ask()
-                    study.tell(trial, value(trial.params, rng))
+        def work(seed, n):
+            study, rng = pt.connect(f"{server.url}/load"), np.random.default_rng(seed)
+            for _ in range(n):
+                trial = study.ask()
+                study.tell(trial, value(trial.params, rng))
 
-            for pairs in (options.pairs // 4, options.pairs):  # the first to warm up
-                own, before = time.process_time(), busy(server.process.pid)
-                start, n = time.perf_counter(), pairs // options.clients
-                clients = range(options.clients)
-                joined([threading.Thread(target=work, args=(i, n)) for i in clients])
-                seconds = time.perf_counter() - start
-            inside = 1000 * (busy(server.process.pid) - before) / options.pairs
-            outside = 1000 * (time.process_time() - own) / options.pairs
-            print(f"{options.clients} clients, {pairs / seconds:.0f} pairs a second: ", end="")
-            print(f"{inside:.2f} ms of processor time a pair in the service, ", end="")
-            print(f"{outside:.2f} ms in the clients")
+        for pairs in (options.pairs // 4, options.pairs):  # the first to warm up
+            own, before = time.process_time(), busy(server.process.pid)
+            start, n = time.perf_counter(), pairs // options.clients
+            clients = range(options.clients)
+            joined([threading.Thread(target=work, args=(i, n)) for i in clients])
+            seconds = time.perf_counter() - start
+        inside = 1000 * (busy(server.process.pid) - before) / options.pairs
+        outside = 1000 * (time.process_time() - own) / options.pairs
+        print(f"{options.clients} clients, {pairs / seconds:.0f} pairs a second: ", end="")
+        print(f"{inside:.2f} ms of processor time a pair in the service, ", end="")
+        print(f"{outside:.2f} ms in the clients")
 
 
 def kills(options):
@@ -126,31 +136,28 @@ def kills(options):
 def page(options):
     from support.browser import Browser
 
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(options.keep or temporary)
-        filled(folder / "load.db", options.told)  # goes on where it was interrupted
-        with Server(folder) as server, Browser() as browser:
-            connected = pt.connect(f"{server.url}/load")
-            print(f"{connected.n_told:,} values; server {resident(server.process.pid):.0f} MB")
-            for click in range(1, 4):
-                browser.open("about:blank")
-                browser.open(server.url)
-                browser.until("return document.querySelector('tr.link')", patience=120)
-                start = time.perf_counter()
-                browser.click("load")
-                browser.until(USABLE, patience=300)
-                seconds = time.perf_counter() - start
-                browser.until(COMPLETE, patience=300)
-                whole = time.perf_counter() - start
-                print(f"click {click}: figures, curves and table after {seconds:.1f} s, ", end="")
-                print(f"map, slices and importance after {whole:.1f} s")
-            browser.command("Performance.enable", {})
-            metrics = browser.command("Performance.getMetrics", {})["metrics"]
-            heap = {m["name"]: m["value"] for m in metrics}["JSHeapUsedSize"] / 1e6
-            renderers = [resident(pid) for pid in renderers_of(browser.driver.pid)]
-            print(f"server {resident(server.process.pid):.0f} MB, at most ", end="")
-            print(f"{resident(server.process.pid, 'VmHWM'):.0f} MB; browser: heap {heap:.0f} MB, ")
-            print(f"its page {max(renderers):.0f} MB resident, shared libraries included")
+    with studied(options) as folder, Server(folder) as server, Browser() as browser:
+        connected = pt.connect(f"{server.url}/load")
+        print(f"{connected.n_told:,} values; server {resident(server.process.pid):.0f} MB")
+        for click in range(1, 4):
+            browser.open("about:blank")
+            browser.open(server.url)
+            browser.until("return document.querySelector('tr.link')", patience=120)
+            start = time.perf_counter()
+            browser.click("load")
+            browser.until(USABLE, patience=300)
+            seconds = time.perf_counter() - start
+            browser.until(COMPLETE, patience=300)
+            whole = time.perf_counter() - start
+            print(f"click {click}: figures, curves and table after {seconds:.1f} s, ", end="")
+            print(f"map, slices and importance after {whole:.1f} s")
+        browser.command("Performance.enable", {})
+        metrics = browser.command("Performance.getMetrics", {})["metrics"]
+        heap = {m["name"]: m["value"] for m in metrics}["JSHeapUsedSize"] / 1e6
+        renderers = [resident(pid) for pid in renderers_of(browser.driver.pid)]
+        print(f"server {resident(server.process.pid):.0f} MB, at most ", end="")
+        print(f"{resident(server.process.pid, 'VmHWM'):.0f} MB; browser: heap {heap:.0f} MB, ")
+        print(f"its page {max(renderers):.0f} MB resident, shared libraries included")
 
 
 USABLE = """return document.querySelectorAll('.plot .u-over').length >= 1

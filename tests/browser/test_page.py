@@ -204,6 +204,25 @@ def test_the_map_moves_by_keys_and_nothing_jumps(server, browser):
     assert browser.run(tops) == places
 
 
+def test_the_tolerance_is_the_same_in_every_tab(server, browser):
+    study = pt.connect(f"{server.url}/wanted", space={"a": (0.0, 1.0)})
+    study.add([{"a": i / 30} for i in range(30)], [i / 30 for i in range(30)])
+    browser.open(f"{server.url}/#/wanted")
+    field = "const field = document.querySelector('[aria-label=Tolerance]');"
+    browser.until(f"{field} return field")
+    browser.run(f"{field} field.value = '0.125'; field.dispatchEvent(new Event('change'))")
+    browser.until("return document.body.innerText.includes('Certificate')")
+    with Browser() as other:
+        other.open(f"{server.url}/#/wanted")
+        other.until(f"{field} return field?.value === '0.125'")
+        study.tolerance = 0.25
+        for tab in (browser, other):
+            tab.until(f"{field} return field.value === '0.25'")
+    browser.run(f"{field} field.value = '-1'; field.dispatchEvent(new Event('change'))")
+    browser.until("return document.body.innerText.includes('tolerance=-1')")
+    assert study.tolerance == 0.25
+
+
 def test_a_form_has_a_field_for_each_parameter(server, browser):
     study = pt.connect(f"{server.url}/forms", space=SPACE)
     browser.open(f"{server.url}/#/forms")

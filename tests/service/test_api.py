@@ -357,3 +357,18 @@ def test_values_of_constrained_quantities(client):
     (row,) = client.get("/studies/c/trials").json()["trials"]
     assert row["value"] == 0.3
     assert row["values"] == {"cost": 9.1}
+
+
+def test_the_tolerance_belongs_to_the_study(tune, served, folder):
+    assert tune.get("/studies/tune").json()["tolerance"] is None
+    answer = tune.post("/studies/tune/tolerance", json={"tolerance": 0.05})
+    assert (answer.status_code, answer.json()) == (200, {"tolerance": 0.05})
+    assert served().get("/studies/tune").json()["tolerance"] == 0.05
+    assert pt.Study.open(folder / "tune.db").tolerance == 0.05
+    for bad in (0, -1, "wide", [1]):
+        answer = tune.post("/studies/tune/tolerance", json={"tolerance": bad})
+        assert answer.status_code == 422, bad
+        assert "tolerance" in answer.json()["detail"]
+    assert tune.get("/studies/tune").json()["tolerance"] == 0.05
+    assert tune.post("/studies/tune/tolerance", json={}).json() == {"tolerance": None}
+    assert tune.get("/studies/tune").json()["tolerance"] is None

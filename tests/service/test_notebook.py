@@ -43,6 +43,11 @@ def test_a_study_is_shown_and_used(tmp_path):
     assert ok(page.answer("GET", "/studies/study/map", {"x": "x", "y": "k"}))["mean"]
     assert ok(page.answer("GET", "/studies/study/importance", {}))["parameters"]
     assert ok(page.answer("GET", "/studies/study/recommend", {}))["params"]
+    assert page.news() is None
+    study.tolerance = 0.5  # as by another page
+    assert page.news()["tolerance"] == 0.5
+    ok(page.answer("POST", "/studies/study/tolerance", {"tolerance": 0.25}))
+    assert study.tolerance == 0.25
 
 
 def test_errors_are_problems(tmp_path):

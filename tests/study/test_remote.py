@@ -40,6 +40,10 @@ def test_it_does_what_a_local_study_does(server, tmp_path):
     ]
     assert remote.notes()[0].evaluations == local.notes()[0].evaluations
     assert (remote.direction, remote.seed, remote.guarantee) == ("minimize", 3, "calibrated")
+    remote.tolerance = 0.5
+    assert remote.tolerance == 0.5
+    remote.tolerance = None
+    assert remote.tolerance is None
 
 
 def test_trials_of_every_kind(server):

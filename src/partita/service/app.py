@@ -9,7 +9,7 @@ import logging
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import anyio
@@ -21,16 +21,21 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from partita._version import __version__
-from partita.errors import InvalidInput, PartitaError
-from partita.study.watching import LONGEST_KEY
+from partita.errors import PartitaError
 
 from . import tables, wire
+from .desk import Act, checked_key
 from .guards import HEADERS, MOST_BYTES, Guard
 from .openapi import description
 from .problems import Refused, problem_of
 from .questions import QUESTIONS, predict, read
 from .shelf import Shelf
+from .warming import load_loops
 from .watch import Watch
+from .worker import Job
+
+if TYPE_CHECKING:
+    from .quick import Answer, Head
 
 _log = logging.getLogger(__name__)
 
@@ -56,6 +61,8 @@ class _Service:
     def __init__(self, shelf: Shelf, guard: Guard) -> None:
         self._shelf, self._guard = shelf, guard
         self._watch = Watch(shelf, read_only=guard.read_only)
+        #: Set once an ask need not wait for code to be loaded.
+        self.ready = asyncio.Event()
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
@@ -67,10 +74,13 @@ class _Service:
         await anyio.to_thread.run_sync(self._shelf.close)
 
     async def _warm(self) -> None:
-        """Replay the studies that were used last, so that a click on one of them need not wait."""
+        """Load code, and replay the studies that were used last: no request should wait for it."""
+        if not self._guard.read_only:
+            await anyio.to_thread.run_sync(load_loops)
+        self.ready.set()
         for desk in await anyio.to_thread.run_sync(self._shelf.latest):
             with contextlib.suppress(PartitaError):  # the page says what is wrong with it
-                await desk.call(lambda study: study.n_told)
+                await desk.call(desk.warm)
 
     async def stop(self) -> None:
         """End the streams of events, which would go on for as long as their readers stay."""
@@ -96,6 +106,7 @@ class _Service:
                 for name in QUESTIONS
             ),
             Route(f"{one}/predict", self._guarded(self._predict, "POST"), methods=["POST"]),
+            Route(f"{one}/tolerance", self._guarded(self._tolerance, "POST"), methods=["POST"]),
             Route(f"{one}/trials", self._guarded(self._trials, "GET")),
             Route(f"{one}/trials/{{number:int}}", self._guarded(self._trial, "GET")),
             Route(f"{one}/trials.csv", self._guarded(self._download, "GET")),
@@ -115,11 +126,8 @@ class _Service:
                 response = await endpoint(request)
             except ClientDisconnect:  # there is no one to answer
                 return Response(status_code=499)
-            except PartitaError as error:
-                response = _problem(error)
             except Exception as error:
-                _log.exception("%s %s failed", request.method, request.url.path)
-                response = _problem(error)
+                response = _problem(error, f"{request.method} {request.url.path}")
             response.headers.update(HEADERS)
             return response
 
@@ -145,13 +153,37 @@ class _Service:
         self._guard.check_change()
         desk = self._shelf.desk(request.path_params["id"])
         act = request.url.path.rpartition("/")[2]
-        key = request.headers.get("idempotency-key")
-        if key is not None and (not key or len(key) > LONGEST_KEY or not key.isascii()):
-            raise InvalidInput(
-                f"Idempotency-Key {key!r:.60}: give 1 to {LONGEST_KEY} ASCII characters"
-            )
+        key = checked_key(request.headers.get("idempotency-key"))
         counted = "counts" in request.query_params
-        return _json(await desk.act(act, await _body(request), key, counted))
+        answer = await desk.act(Act(act, await _body(request), key, counted))
+        return Response(answer, media_type="application/json")
+
+    async def _tolerance(self, request: Request) -> Response:
+        self._guard.check_change()
+        desk, body = self._shelf.desk(request.path_params["id"]), await _body(request)
+        return _json(await desk.call(lambda study: wire.choose(study, body)))
+
+    def take(self, head: Head, body: bytes, answer: Answer) -> None:
+        """Carry out a request that `Quick` has read, as `_act` does, and call `answer`."""
+        loop = asyncio.get_running_loop()
+
+        def settle(outcome: bytes | Exception) -> None:
+            if isinstance(outcome, Exception):
+                problem = _problem_of(outcome, f"{head.act} of {head.name}")
+                answer(problem["status"], "application/problem+json", wire.as_json(problem))
+            else:
+                answer(200, "application/json", outcome)
+
+        try:
+            self._guard.check("POST", head.headers)
+            self._guard.check_token(head.headers)
+            self._guard.check_change()
+            desk = self._shelf.desk(head.name)
+            key = checked_key(head.headers.get("idempotency-key"))
+            act = Act(head.act, read(body or b"{}", "the body"), key, head.counted)
+            desk.put(Job(act, loop, settle))
+        except Exception as error:
+            loop.call_soon(settle, error)  # not from here: the next request may fail as well
 
     # -- answers ---------------------------------------------------------------------------------
 
@@ -240,6 +272,7 @@ def _settings(study: Any, prepared: int) -> dict[str, Any]:
         "policy": settings.policy,
         "policy_class": type(study.policy).__name__,
         "guarantee": study.guarantee,
+        "tolerance": study.tolerance,
         "counts": wire.counts(study, prepared),
         "notes": [list(note) for note in study.notes()],
     }
@@ -255,8 +288,15 @@ def _json(value: Any, status: int = 200) -> Response:
     return Response(wire.as_json(value), status, media_type="application/json")
 
 
-def _problem(error: Exception) -> Response:
-    problem = problem_of(error)
+def _problem_of(error: Exception, what: str) -> dict[str, Any]:
+    """An error as problem+json; one that is not Partita's own is also logged."""
+    if not isinstance(error, PartitaError):
+        _log.error("%s failed", what, exc_info=error)
+    return problem_of(error)
+
+
+def _problem(error: Exception, what: str) -> Response:
+    problem = _problem_of(error, what)
     headers = {"WWW-Authenticate": "Bearer"} if problem["status"] == 401 else None
     return Response(
         wire.as_json(problem), problem["status"], headers, media_type="application/problem+json"
@@ -268,7 +308,8 @@ def _not_there(request: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 404)
     title = "The method is not allowed" if status == 405 else "There is no such address"
     path = quote(request.url.path)[:120]
-    response = _problem(Refused(status, title, f"{request.method} {path}: see /openapi.json"))
+    refused = Refused(status, title, f"{request.method} {path}: see /openapi.json")
+    response = _problem(refused, path)
     response.headers.update(HEADERS)
     return response
 

@@ -7,6 +7,7 @@ this machine (Host, DNS rebinding).
 
 from __future__ import annotations
 
+import functools
 import hmac
 import ipaddress
 from collections.abc import Mapping
@@ -31,6 +32,7 @@ HEADERS = {
 }
 
 
+@functools.lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
     """Whether a name or address is that of this machine only."""
     if host.lower() == "localhost":

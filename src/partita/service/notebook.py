@@ -28,6 +28,7 @@ _log = logging.getLogger(__name__)
 EVERY = 1.0
 _ADDRESS = re.compile(r"/(?:studies/[^/]+/)?([a-z]+)(?:/(\d+))?")
 _ACTS = {"ask": wire.ask, "tell": wire.tell, "cancel": wire.cancel, "add": wire.add}
+_ACTS["tolerance"] = wire.choose
 
 
 class Answerer:
@@ -42,7 +43,8 @@ class Answerer:
     def __init__(self, study: Study | Still) -> None:
         self._study: Any = study
         self._seen = views.Seen()
-        self._sent = -1
+        #: The last event and the tolerance that were shown.
+        self._sent: tuple[int, float | None] | None = None
         self._turn = threading.Lock()
 
     def answer(self, method: str, path: str, content: Any) -> Any:
@@ -77,7 +79,7 @@ class Answerer:
         raise Refused(404, "There is no such address", f"{method} {path!r:.100}")
 
     def _overview(self) -> dict[str, Any]:
-        self._sent = views.head_of(self._study)
+        self._sent = (views.head_of(self._study), self._study.tolerance)
         return {
             "id": "study",
             "read_only": isinstance(self._study, Still),
@@ -87,7 +89,7 @@ class Answerer:
     def news(self) -> dict[str, Any] | None:
         """What is shown now, if something has happened since it was last shown."""
         try:
-            if views.head_of(self._study) == self._sent:
+            if (views.head_of(self._study), self._study.tolerance) == self._sent:
                 return None
             with self._turn:
                 shown: dict[str, Any] = wire.plain(self._overview())

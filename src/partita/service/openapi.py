@@ -162,6 +162,12 @@ def description(version: str) -> dict[str, Any]:
             _KEY,
             _COUNTS,
         ),
+        f"{one}/tolerance": _post(
+            "Choose the certificate that is small enough, for all pages; null for none.",
+            _object(tolerance={"type": ["number", "null"], "exclusiveMinimum": 0}),
+            _object(("tolerance",), tolerance={"type": ["number", "null"]}),
+            _NAME,
+        ),
         f"{one}/recommend": _get(
             "The best parameters by all values, with bounds and certificate.",
             _query("context", "JSON object, or worst for the certificate of the worst context"),

@@ -7,6 +7,7 @@ import contextlib
 import os
 import secrets
 import signal
+import sys
 from types import FrameType
 from typing import Any
 
@@ -16,10 +17,15 @@ from partita.errors import InvalidInput
 
 from .app import create_app
 from .guards import Guard, is_loopback
+from .quick import Quick
 from .shelf import Shelf
 
 #: Seconds that an end waits for requests under way.
 GRACE = 30
+#: Seconds for which one thread may keep others from running: answers must not wait for a fit.
+SWITCH = 0.0005
+#: Seconds that the line that says where it listens may wait for code to be loaded.
+WARM = 5.0
 #: The environment variable with a token.
 TOKEN = "PARTITA_TOKEN"
 #: The shortest token.
@@ -58,8 +64,10 @@ def token_for(host: str) -> str | None:
 def serve(shelf: Shelf, host: str, port: int, guard: Guard, started: Any = None) -> int:
     """Run the service until it is told to end; `started` is called once it listens."""
     app = create_app(shelf, guard)
+    sys.setswitchinterval(SWITCH)
     config = uvicorn.Config(
         app,
+        http=type("Connection", (Quick,), {"take": staticmethod(app.state.service.take)}),
         host=host,
         port=port,
         log_level="warning",
@@ -76,7 +84,10 @@ def serve(shelf: Shelf, host: str, port: int, guard: Guard, started: Any = None)
         task = asyncio.create_task(server.serve())
         while not server.started and not task.done():
             await asyncio.sleep(0.01)
-        if server.started and started is not None:
+        ready = asyncio.create_task(app.state.service.ready.wait())
+        await asyncio.wait({task, ready}, timeout=WARM, return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        if server.started and started is not None and not task.done():
             started(server.servers[0].sockets[0].getsockname()[1])
         await task
 

@@ -35,6 +35,7 @@ class Still:
             delta=delta, n_evals=None, expire_after=None, constraints=texts
         )
         self.expired: tuple[int, ...] = ()
+        self.tolerance: float | None = None
         self.pace = Pace(0.0, time.time() - 1e6)
 
     def __getattr__(self, name: str) -> Any:

@@ -39,6 +39,13 @@ class Stock:
         """The numbers of the trials that were prepared."""
         return frozenset(trial.number for trial in self._ready)
 
+    def copy(self) -> Stock:
+        """The same, to go back to if nothing was stored."""
+        other = Stock()
+        other._ready, other._told = self._ready.copy(), self._told
+        other._searched = self._searched
+        return other
+
     def take(self, study: Study, key: str | None) -> Trial | None:
         """A trial that was prepared, begun now under a request's key; None if there is none."""
         while self._ready:

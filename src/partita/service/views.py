@@ -132,6 +132,7 @@ def overview(
         "delta": settings.delta,
         "seed": study.seed,
         "n_evals": settings.n_evals,
+        "tolerance": study.tolerance,
         "expire_after": settings.expire_after,
         "context": list(study.contexts.names),
         "constraints": settings.constraints or [],

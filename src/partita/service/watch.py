@@ -118,11 +118,11 @@ class Watch:
 
 
 def _version(desk: Desk) -> str:
-    """The last event, and whether the study is at work: what is shown depends on both."""
+    """The last event, whether the study is at work, and the tolerance: all of it is shown."""
     try:
         study = desk.study()
         last = watching.pace(study).last
         recent = last is not None and time.time() - last < views.RECENT
-        return f"{watching.head(study)}{'+' if recent else ''}"
+        return f"{watching.head(study)}{'+' if recent else ''}/{study.tolerance}"
     except PartitaError as error:
         return f"!{abs(hash(str(error)))}"

@@ -41,9 +41,15 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+_ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
 def as_json(value: Any) -> bytes:
     """JSON text of a value."""
-    text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    try:
+        text = _ENCODE(value)
+    except (TypeError, ValueError):  # there are arrays, or numbers that JSON does not have
+        text = _ENCODE(plain(value))
     return text.encode("utf-8", "replace")
 
 
@@ -213,6 +219,12 @@ def add(study: Study, body: Any) -> dict[str, Any]:
     return {"numbers": added if isinstance(added, list) else [added]}
 
 
+def choose(study: Study, body: Any) -> dict[str, Any]:
+    """Store the tolerance that was chosen; null removes it."""
+    study.tolerance = fields_of(body, ("tolerance",)).get("tolerance")
+    return {"tolerance": study.tolerance}
+
+
 def counts(study: Study, prepared: int = 0) -> dict[str, int]:
     """How many trials are in each state, and how many values are behind those told.
 
@@ -229,7 +241,7 @@ def counts(study: Study, prepared: int = 0) -> dict[str, int]:
 
 def trial_row(trial: Trial, planned: bool = False) -> dict[str, Any]:
     """A new trial as the wire has it; those of a plan have a count."""
-    row = {"number": trial.number, "params": plain(trial.params)}
+    row = {"number": trial.number, "params": trial.params}
     if trial.context:
-        row["context"] = plain(trial.context)
+        row["context"] = trial.context
     return {**row, "count": trial.count} if planned else row

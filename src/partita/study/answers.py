@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, overload
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
+from partita._optional import require
 from partita._types import FloatArray, Prediction
 from partita.optimize.constraints import Constraints, Known
 from partita.optimize.contexts import Contexts
@@ -19,6 +21,9 @@ from partita.space import Space
 from .events import FIRST_TIME, LAST_TIME, PROGRESS, Kind
 from .replica import Replica
 from .store import Store
+
+if TYPE_CHECKING:
+    from .study import Study
 
 T = TypeVar("T")
 
@@ -172,6 +177,45 @@ class Answers:
         )
         with self._store.lock:
             return dict(self._store.typed(query, ((int,), (float,)), kinds))
+
+    # -- looking -------------------------------------------------------------------------------
+
+    def export(self, path: str | PathLike[str]) -> None:
+        """Write all trials to a file that ends in .csv or .parquet, as `partita export` does.
+
+        Parquet needs pyarrow: `pip install 'partita[tables]'`.
+        """
+        from .export import export
+
+        export(self, path)
+
+    def plot(
+        self,
+        path: str | PathLike[str] | None = None,
+        kind: Literal["run", "importance", "slices", "pairs", "timeline"] = "run",
+        *,
+        along: str | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """A Matplotlib figure of what is known, as `partita show --plot` draws it.
+
+        See `Result.plot`, and `Optimizer.plot` for contexts; refused while there are no values.
+        """
+        if self.contexts.names or along is not None or context is not None:
+            from partita.optimize.along import plot_along
+
+            return plot_along(self, f"The study {self.path}", path, along, context)
+        from .looking import as_result
+
+        return as_result(cast("Study", self)).plot(path, kind)
+
+    def view(self) -> Any:
+        """A widget for a notebook: the page that `partita serve` shows of one study, live.
+
+        Needs anywidget: `pip install 'partita[notebook]'`.
+        """
+        # By name: the page is in a room below this one.
+        return require("partita.service.notebook").view(self)
 
     def look(self, question: Callable[[Store], T]) -> T:
         """What a question to the file returns, while no other thread uses the file."""

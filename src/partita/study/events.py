@@ -188,13 +188,14 @@ def digest_of(before: bytes, event: Event) -> bytes:
     """
     seq, kind, trial, time, value, params, point, owner, std, data, _ = event
     # SQLite stores -0.0 as 0.0.
-    value, std = (math.nan if number is None else number + 0.0 for number in (value, std))
+    value = math.nan if value is None else value + 0.0
+    std = math.nan if std is None else std + 0.0
     parts = [_bytes_of(kind), _bytes_of(params), point, _bytes_of(data)]
     sizes = [-1 if part is None else len(part) for part in parts]
     numbers = _NUMBERS.pack(
         seq, trial, time + 0.0, value, -1 if owner is None else owner, std, *sizes
     )
-    content = b"".join((before, numbers, *(part for part in parts if part)))
+    content = b"".join([before, numbers, *filter(None, parts)])
     return blake2b(content, digest_size=16).digest()
 
 

@@ -17,7 +17,7 @@ from partita.optimize.tables import Columns, as_arrow, columns_of
 from .events import BEGINNINGS, ENDINGS, Kind
 
 if TYPE_CHECKING:
-    from .study import Study
+    from .answers import Answers
 
 #: Characters that formulas begin with, and the apostrophe that protects against them.
 _FORMULAS = tuple("=+-@\t\r\n＝＋－＠'")
@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 SUFFIXES = (".csv", ".parquet")
 
 
-def columns(study: Study) -> Columns:
+def columns(study: Answers) -> Columns:
     """The trials, a column each: number, state, value, std, asked, ended, and the parameters.
 
     Times are of UTC; for the rest see `partita.optimize.tables.columns_of`.
@@ -43,13 +43,13 @@ def columns(study: Study) -> Columns:
     return table
 
 
-def _times(study: Study, kinds: Sequence[Kind], numbers: list[int]) -> list[datetime | None]:
+def _times(study: Answers, kinds: Sequence[Kind], numbers: list[int]) -> list[datetime | None]:
     """The time of each trial's event of the given kinds, or None."""
     times = study.times(kinds)
     return [datetime.fromtimestamp(times[n], UTC) if n in times else None for n in numbers]
 
 
-def export(study: Study, path: str | PathLike[str]) -> None:
+def export(study: Answers, path: str | PathLike[str]) -> None:
     """Write the trials of a study to a file that ends in .csv or .parquet."""
     target = Path(path)
     if target.suffix not in SUFFIXES:
@@ -64,7 +64,7 @@ def export(study: Study, path: str | PathLike[str]) -> None:
     parquet.write_table(as_arrow(columns(study)), target)
 
 
-def write_csv(study: Study, file: IO[str]) -> None:
+def write_csv(study: Answers, file: IO[str]) -> None:
     """Write the trials of a study as CSV; missing values are empty.
 
     A text that a spreadsheet would take for a formula gets an apostrophe before it, and so does one

@@ -45,8 +45,12 @@ class File:
         #: The absolute path, which stays valid if the process changes its folder.
         self.file = _absolute(path)
         self.durability, self.timeout = durability, timeout
+        #: How many times longer than usual a snapshot, and moving the log, may wait for `tidy`.
+        self.patience = 1.0
         self.lock = new_lock()
         self._db: sqlite3.Connection | None = None
+        #: How many times it was opened, and the version in the last transaction: `Store.version`.
+        self._opens, self.checked = 0, (0, 0)
         #: The approximate number of pages written since the log was last moved.
         self._pages = 0
         #: Whether the file, without its log, says that there is more in the log.
@@ -114,7 +118,7 @@ class File:
                 raise
             self._log, self._place = None, self._place or identity_of(self.file)
             self._open.append(db)
-            self._db = db
+            self._db, self._opens = db, self._opens + 1
         elif self._db.in_transaction and not is_under_way(File._all_or_nothing, self):
             _roll_back(self._db)  # left by a call that was interrupted twice
         return self._db

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import json
 import random
@@ -22,6 +21,8 @@ from partita.errors import (
     StudyError,
     StudyLocked,
 )
+
+from .connection import Connection
 
 #: Seconds of the first and of the longest pause before a request is sent again.
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
@@ -69,6 +70,8 @@ class Line:
     """
 
     def __init__(self, parts: SplitResult, token: str | None, patience: float) -> None:
+        if token is not None and not (token.isascii() and token.isprintable()):
+            raise InvalidInput(f"token: it has {len(token)} characters, but some are not ASCII")
         self.parts, self.token, self.patience = parts, token, patience
         self._local = threading.local()
 
@@ -123,29 +126,19 @@ class Line:
         self, method: str, path: str, text: str | None, headers: Mapping[str, str]
     ) -> tuple[int, Any]:
         connection = getattr(self._local, "connection", None)
-        if connection is None:
-            kind = (
-                http.client.HTTPSConnection
-                if self.parts.scheme == "https"
-                else http.client.HTTPConnection
-            )
-            connection = kind(self.parts.hostname or "", self.parts.port, timeout=ANSWER)
-            self._local.connection = connection
-        body = None if text is None else text.encode()
-        connection.request(method, path, body, headers)
-        answer = connection.getresponse()
-        data = answer.read()
+        if connection is None or connection.closed:
+            connection = self._local.connection = Connection(self.parts, ANSWER)
+        answer = connection.ask(method, path, b"" if text is None else text.encode(), headers)
         try:
-            return answer.status, json.loads(data)
+            return answer.status, json.loads(answer.body)
         except ValueError:
-            return answer.status, {"detail": data[:200].decode("utf-8", "replace")}
+            return answer.status, {"detail": answer.body[:200].decode("utf-8", "replace")}
 
     def close(self) -> None:
         """Close this thread's connection; it is opened again when it is needed."""
         connection = getattr(self._local, "connection", None)
         if connection is not None:
-            with contextlib.suppress(OSError):
-                connection.close()
+            connection.close()
             self._local.connection = None
 
 

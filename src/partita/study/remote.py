@@ -18,16 +18,17 @@ import numpy as np
 from partita._checks import NotGiven, as_number, seed_or_drawn
 from partita._types import FloatArray, Prediction
 from partita.errors import InvalidInput
-from partita.optimize.bulk import is_frame, is_many
+from partita.optimize.bulk import is_many
 from partita.optimize.constraints import Constraints, Known
 from partita.optimize.contexts import Contexts
 from partita.optimize.result import Checkpoint
 from partita.optimize.trial import Suggestion, Trial, by_place
-from partita.optimize.trials import STATES, Trials
+from partita.optimize.trials import Trials
 from partita.optimize.values import Observation
 from partita.space import Space
 
 from .http import Line, address_of, path_of
+from .remote_values import as_float, as_plain, as_text, number_of, table_of
 from .settings import Settings
 
 #: Trials that are read at once, and points that are predicted at once.
@@ -189,12 +190,12 @@ class RemoteStudy:
 
     def expect(self, params: Any, context: Mapping[str, Any] | None = None) -> Trial:
         """A new trial at parameters that you chose and are evaluating."""
-        (row,) = self._act("ask", {"params": _value(params), "context": context})["trials"]
+        (row,) = self._act("ask", {"params": as_plain(params), "context": context})["trials"]
         return self._trial(row)
 
     def plan(self, n: int) -> list[Trial]:
         """Trials to evaluate until the next answer, each `trial.count` times: see `Optimizer`."""
-        return [self._trial(row) for row in self._act("ask", {"plan": _value(n)})["trials"]]
+        return [self._trial(row) for row in self._act("ask", {"plan": as_plain(n)})["trials"]]
 
     def tell(
         self,
@@ -213,8 +214,12 @@ class RemoteStudy:
             std = value.std if std is None else std
             count = value.count if value.count > 1 and count is None else count
             value = value.value if value.values is None else self._named(value)
-        body = {"number": _number(trial), "value": _value(value), "std": _value(std)}
-        self._act("tell", {**body, "count": _value(count), "values": _value(values)})
+        body = {
+            "number": number_of(trial),
+            "value": as_plain(value),
+            "std": as_plain(std),
+        }
+        self._act("tell", {**body, "count": as_plain(count), "values": as_plain(values)})
 
     def _named(self, seen: Observation) -> dict[str, float]:
         """A value with those of constrained quantities, by name."""
@@ -223,11 +228,11 @@ class RemoteStudy:
 
     def cancel(self, trial: Trial | int) -> None:
         """Cancel a trial whose evaluation was abandoned. An expired one stays expired."""
-        self._act("cancel", {"number": _number(trial)})
+        self._act("cancel", {"number": number_of(trial)})
 
     def fail(self, trial: Trial | int) -> None:
         """Cancel a trial whose evaluation failed, so that it is learned where that happens."""
-        self._act("cancel", {"number": _number(trial), "failed": True})
+        self._act("cancel", {"number": number_of(trial), "failed": True})
 
     def prune(self, trial: Trial | int) -> bool:
         """Cancel a trial that ended early; the model learns nothing from its reports."""
@@ -244,8 +249,12 @@ class RemoteStudy:
         count: Any = None,
     ) -> Any:
         """Report a value known from elsewhere, or many at once: see `Optimizer.add`."""
-        body = {"params": _value(params), "value": _value(value), "std": _value(std)}
-        body |= {"context": context, "count": _value(count)}
+        body = {
+            "params": as_plain(params),
+            "value": as_plain(value),
+            "std": as_plain(std),
+        }
+        body |= {"context": context, "count": as_plain(count)}
         numbers = self._act("add", body)["numbers"]
         return numbers if is_many(params, value, self.space) else numbers[0]
 
@@ -300,7 +309,7 @@ class RemoteStudy:
         params = shown["params"]
         if not self.space.named:
             params = np.array(params, dtype=float)
-        bounds = (_float(shown[name]) for name in ("mean", "lower", "upper"))
+        bounds = (as_float(shown[name]) for name in ("mean", "lower", "upper"))
         return Suggestion(params, by_place(params), *bounds)
 
     def certificate(
@@ -310,11 +319,11 @@ class RemoteStudy:
         if self.contexts.names and context is None and fixed is None:
             query = {"context": "worst"}
             shown = self._line.get(path_of(self._name, "recommend"), query)
-            return _float(shown["certificate"], math.inf)
-        return _float(self._recommended(context, fixed)["certificate"], math.inf)
+            return as_float(shown["certificate"], math.inf)
+        return as_float(self._recommended(context, fixed)["certificate"], math.inf)
 
     def _recommended(self, context: Any, fixed: Any) -> Any:
-        query = {"context": _text(context), "fixed": _text(fixed)}
+        query = {"context": as_text(context), "fixed": as_text(fixed)}
         return self._line.get(path_of(self._name, "recommend"), query)
 
     def constraints_at(self, params: Any) -> dict[str, Known]:
@@ -323,7 +332,7 @@ class RemoteStudy:
 
     def predict(self, params: Sequence[Any] | FloatArray, context: Any = None) -> Prediction:
         """The posterior of the function at n points: mean, std, lower, upper, each (n,)."""
-        points = _value(params)
+        points = as_plain(params)
         parts = []
         if context is not None:
             points, context = self.contexts.joined_rows(points, context, "predict"), None
@@ -331,7 +340,7 @@ class RemoteStudy:
             body = {"params": points[first : first + POINTS], "context": context}
             parts.append(self._line.post(path_of(self._name, "predict"), body))
         columns = (
-            np.array([_float(v) for part in parts for v in part[name]])
+            np.array([as_float(v) for part in parts for v in part[name]])
             for name in Prediction._fields
         )
         return Prediction(*columns)
@@ -346,7 +355,7 @@ class RemoteStudy:
             page = self._line.get(path_of(self._name, "trials"), query)
             rows += page["trials"]
             after = page["next"]
-        return _table(self.space, rows, self.constraints.names)
+        return table_of(self.space, rows, self.constraints.names)
 
     @property
     def n_told(self) -> int:
@@ -379,10 +388,20 @@ class RemoteStudy:
             self._counted = time.monotonic()
         return int(self._counts[state])
 
+    @property
+    def tolerance(self) -> float | None:
+        """The certificate that is small enough for you, which pages show: see `Study`."""
+        shown = self._line.get(path_of(self._name))["tolerance"]
+        return None if shown is None else float(shown)
+
+    @tolerance.setter
+    def tolerance(self, tolerance: float | None) -> None:
+        self._line.post(path_of(self._name, "tolerance"), {"tolerance": as_plain(tolerance)})
+
     def notes(self) -> list[Checkpoint]:
         """The recommendations recorded over time; `seconds` are since 1970."""
         rows = self._line.get(path_of(self._name))["notes"]
-        return [Checkpoint(row[0], *map(_float, row[1:])) for row in rows]
+        return [Checkpoint(row[0], *map(as_float, row[1:])) for row in rows]
 
     def plot(
         self,
@@ -426,51 +445,3 @@ class RemoteStudy:
 
 def _reconnected(url: str, token: str | None, patience: float) -> RemoteStudy:
     return connect(url, token=token, patience=patience)
-
-
-def _table(space: Space, rows: Sequence[Any], quantities: Sequence[str]) -> Trials:
-    n = len(rows)
-    units = np.array([space.encode(row["params"]) for row in rows]).reshape(n, space.dim)
-    whole = {"expired": "failed", "prepared": "pending"}
-    codes = [STATES.index(whole.get(row["state"], row["state"])) for row in rows]
-    measured = [[_float((r.get("values") or {}).get(q)) for q in quantities] for r in rows]
-    return Trials(
-        space,
-        np.array([row["number"] for row in rows], dtype=int),
-        units,
-        np.array([_float(row["value"]) for row in rows]),
-        np.array(codes, dtype=np.int8),
-        np.array([_float(row.get("std")) for row in rows]),
-        np.array(measured, dtype=float).reshape(n, len(quantities)),
-        tuple(quantities),
-        np.array([row.get("count", 1) for row in rows], dtype=np.int64),
-    )
-
-
-# -- JSON ------------------------------------------------------------------------------------------
-
-
-def _float(value: Any, missing: float = math.nan) -> float:
-    return missing if value is None else float(value)
-
-
-def _number(trial: Trial | int) -> Any:
-    number: Any = trial.number if isinstance(trial, Trial) else trial
-    return int(number) if isinstance(number, np.integer) else number
-
-
-def _text(given: Any) -> str | None:
-    return None if given is None else json.dumps(_value(given))
-
-
-def _value(value: Any) -> Any:
-    """A value as JSON: numbers of NumPy become Python's, NaN stays for the service to refuse."""
-    if is_frame(value):
-        return {str(name): _value(value[name]) for name in value.columns}
-    if hasattr(value, "tolist"):  # of NumPy, or a column of a frame
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {name: _value(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_value(part) for part in value]
-    return None if type(value).__name__ == "NAType" else value

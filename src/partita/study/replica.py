@@ -11,7 +11,7 @@ import contextlib
 import math
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from partita._locks import is_under_way
@@ -78,13 +78,20 @@ class Replica:
         self._due = -math.inf
         #: Whether the state is exactly the one after some event of the log.
         self._clean = True
+        #: The version of the file when the state was last compared with it.
+        self._version = (0, 0)
         #: Whether other processes have been found to change the study, too.
         self._shared = False
         #: Seconds that the events since the last snapshot took; that snapshot's event and size.
         self._spent, self._snapshot_seq, self._snapshot_size = 0.0, 0, 0
+        #: The open transaction of `together`, between two changes; whether one has begun in it.
+        self._group: Change | None = None
+        self._half = False
 
     def current(self) -> State:
         """The state after all events in the log, from all processes."""
+        if self._group is not None:
+            return self._group.state
         if not self._is_sound():
             self._forget()
         if self._state is not None:
@@ -120,43 +127,110 @@ class Replica:
             )
         self._state, self._clean = None, True
 
-    def changed(self, work: Callable[[Change], T]) -> T:
-        """Run `work` in one transaction and return its result; take a snapshot if it is due."""
+    def changed(self, work: Callable[[Change], T], stored: Callable[[T], None] | None = None) -> T:
+        """Run `work` in one transaction and return its result; take a snapshot if it is due.
+
+        `stored` is called with the result as soon as it is on the disk.
+        """
+        if self._group is not None:
+            return self._joined(self._group, work)
         state = self._state
         if state is None or self._shared or not self._is_sound():
             # Before the file is locked, to hold the lock only briefly.
             state = self.current()
         self._expire(state)
-        result = self.store.transact(lambda db: self._worked(db, state, work))
+        result = self.store.transact(lambda db: self._worked(db, state, work), stored=stored)
         self._clean = True
-        if self._spent > SNAPSHOT_AFTER:
-            self._snapshot(state)
+        if self._spent > SNAPSHOT_AFTER * self.store.patience:
+            self._snapshot(state, self.store.patience)
         return result
+
+    def tidy(self) -> None:
+        """Do what a patient study has put off, if it is due: a snapshot, and moving the log."""
+        if self._state is not None and self._is_sound():
+            self._snapshot(self._state)
+            self.store.tidy()
 
     def _worked(self, db: sqlite3.Connection, state: State, work: Callable[[Change], T]) -> T:
         first = state.seq
-        self._catch_up(state)
+        self._catch_up(state, self.store.checked)
         self._shared = self._shared or state.seq > first
-        start = time.perf_counter()
+        start, first = time.perf_counter(), state.seq
         told = state.optimizer.n_told
         result = work(
             Change(
                 state,
                 self._begin,
-                lambda event: self._insert(db, [event]),
+                lambda event: self._insert(db, (event,)),
                 lambda events: self._insert(db, events),
             )
         )
         if state.optimizer.n_told > told:
             self._note(state)
+        if state.seq > first:
+            self._write_head(db, state)
         self._spent += time.perf_counter() - start
         return result
 
     def _begin(self) -> None:
         self._clean = False
 
-    def _catch_up(self, state: State) -> None:
+    # -- several changes in one transaction ------------------------------------------------------
+
+    def together(
+        self,
+        pieces: Iterable[Callable[[], T]],
+        stored: Callable[[list[T | Exception]], None] | None = None,
+    ) -> list[T | Exception]:
+        """Call functions that change the study, in one transaction: what each returned or raised.
+
+        A change that is refused leaves the others as they are. If one fails half way, or the file
+        does, nothing is stored and the error is raised. `stored` is called with the outcomes as
+        soon as they are on the disk.
+        """
+        return self.changed(lambda change: self._each(change, pieces), stored)
+
+    def _each(self, change: Change, pieces: Iterable[Callable[[], T]]) -> list[T | Exception]:
+        outcomes: list[T | Exception] = []
+        try:
+            for piece in pieces:
+                self._group, self._half = change, False
+                try:
+                    outcomes.append(piece())
+                except Exception as error:
+                    if self._half:
+                        raise
+                    outcomes.append(error)
+        finally:
+            self._group = None
+        return outcomes
+
+    def _joined(self, group: Change, work: Callable[[Change], T]) -> T:
+        """Run `work` in the transaction of `together`."""
+
+        def begin() -> None:
+            self._half = True
+            group.begin()
+
+        state = group.state
+        told = state.optimizer.n_told
+        self._group = None  # a change from within this one is refused
+        try:
+            result = work(group._replace(begin=begin))
+        finally:
+            self._group = group
+        if state.optimizer.n_told > told:
+            self._note(state)
+        self._half = False
+        return result
+
+    def _catch_up(self, state: State, version: tuple[int, int] | None = None) -> None:
+        """Apply what other processes have logged; a transaction knows the file's version."""
+        version = version or self.store.version()
+        if version == self._version and state is self._state:
+            return  # no other process has changed the file
         if self.store.head() == head_of(state.seq, self._digest):
+            self._version = version
             return  # nothing has been stored since
         start, first = time.perf_counter(), state.seq
         for event in self.store.events(state.seq, self._digest):
@@ -171,7 +245,7 @@ class Replica:
         state.flush()
         if state.seq > first:
             self._spent += time.perf_counter() - start
-        self._clean = True
+        self._version, self._clean = version, True
 
     def _expire(self, state: State) -> None:
         """Cancel trials that have been pending for too long."""
@@ -183,22 +257,30 @@ class Replica:
             return
 
         def give_up(db: sqlite3.Connection) -> None:
-            self._catch_up(state)
+            self._catch_up(state, self.store.checked)
             now = time.time()
             for number in state.overdue(now - limit):
                 self._clean = False
                 self._insert(db, [state.expire(number, now)])
+            self._write_head(db, state)
 
         self.store.transact(give_up)
         self._clean = True
 
     def _insert(self, db: sqlite3.Connection, events: Sequence[Event]) -> None:
-        """Write events, each chained to the last one, in an open transaction."""
+        """Write events, each chained to the last one, in an open transaction.
+
+        The head is written before the transaction ends.
+        """
+        limit = self.settings.expire_after
         for event in events:
             self._digest = digest_of(self._digest, event)
-            self._due = min(self._due, event.time + (self.settings.expire_after or math.inf))
-            db.execute(INSERT, event._replace(digest=self._digest))
-        head = (head_of(events[-1].seq, self._digest),)
+            if limit is not None:
+                self._due = min(self._due, event.time + limit)
+            db.execute(INSERT, (*event[:-1], self._digest))
+
+    def _write_head(self, db: sqlite3.Connection, state: State) -> None:
+        head = (head_of(state.seq, self._digest),)
         db.execute("UPDATE meta SET value = ? WHERE key = 'head'", head)
 
     def _note(self, state: State) -> None:
@@ -236,9 +318,9 @@ class Replica:
                 raise
             raise damaged(self.store.path, f"its settings cannot be used: {error}") from error
 
-    def _snapshot(self, state: State) -> None:
+    def _snapshot(self, state: State, patience: float = 1.0) -> None:
         """Store a snapshot if it is due. If that fails nothing is lost: the log has everything."""
-        due = max(SNAPSHOT_AFTER, self._snapshot_size / SNAPSHOT_BYTES)
+        due = patience * max(SNAPSHOT_AFTER, self._snapshot_size / SNAPSHOT_BYTES)
         if self._spent < due or state.seq < self._snapshot_seq + SNAPSHOT_EVENTS:
             return
         if self._others_snapshot():

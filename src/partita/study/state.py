@@ -189,6 +189,9 @@ class State:
         ahead: bool = False,
     ) -> str | None:
         """What an event holds of an observation besides value and noise."""
+        bare = not (reports or ahead) and fixed is None and count is None
+        if bare and (seen is None or (seen.values is None and seen.count <= 1)):
+            return None
         values = None if seen is None else self.optimizer.constraints.named(seen.values)
         if seen is not None and seen.count > 1:
             count = seen.count

@@ -56,7 +56,7 @@ class Store(File):
     def meta(self) -> dict[str, str]:
         """The table `meta`."""
         meta = dict(self.typed("SELECT key, value FROM meta ORDER BY key", ((str,), (str,))))
-        if meta.keys() != {"settings", "checksum", "written_by", "head"}:
+        if meta.keys() - {"tolerance"} != {"settings", "checksum", "written_by", "head"}:
             raise damaged(self.path, "the table meta does not have the rows that Partita writes")
         return meta
 
@@ -119,18 +119,31 @@ class Store(File):
         if not formats.is_current(db):
             formats.check(db, self.path)
 
-    def transact(self, work: Callable[[sqlite3.Connection], T], size: int = 0) -> T:
+    def transact(
+        self,
+        work: Callable[[sqlite3.Connection], T],
+        size: int = 0,
+        stored: Callable[[T], None] | None = None,
+    ) -> T:
         """Run `work` in a transaction and return its result; it is rolled back if `work` raises.
 
-        `size` is the number of bytes it stores, if large.
+        `size` is the number of bytes it stores, if large. `stored` is called with the result once
+        it is on the disk, before the log is tidied, which may take longer.
         """
         if not self._marked:
             self._mark()
         result = self._locked(work)
+        if stored is not None:
+            stored(result)
         self._pages += PAGES + size // PAGE
-        if self._pages >= LOG_PAGES:
+        if self._pages >= LOG_PAGES * self.patience:
             self._move_log()
         return result
+
+    def tidy(self) -> None:
+        """Move the write-ahead log into the file if it is long."""
+        if self._pages >= LOG_PAGES:
+            self._move_log()
 
     def _move_log(self) -> None:
         """Move the write-ahead log into the file, while no process can write.
@@ -178,11 +191,22 @@ class Store(File):
             self._move_log()
         self._marked = True
 
+    def version(self) -> tuple[int, int]:
+        """Which connection is open, and a number that changes when another one stores something.
+
+        If it is the same as before, no other process has changed the file.
+        """
+        db = self._opened()
+        return self._opens, _version_of(db)
+
     def _locked(self, work: Callable[[sqlite3.Connection], T]) -> T:
         def checked_work() -> T:
             self._check_place()
             self._check_log()
-            self._check_format()
+            version = (self._opens, _version_of(db))
+            if version != self.checked:
+                self._check_format()
+                self.checked = version
             return work(db)
 
         try:
@@ -195,3 +219,8 @@ class Store(File):
             return self._all_or_nothing(db, checked_work)
         except sqlite3.Error as error:
             raise self._explained(error) from error
+
+
+def _version_of(db: sqlite3.Connection) -> int:
+    """A number that changes when another connection has stored something."""
+    return int(db.execute("PRAGMA data_version").fetchone()[0])

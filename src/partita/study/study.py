@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, TypeVar, overload
 
 from partita._checks import NotGiven, check_count
-from partita._optional import require
 from partita.model.assumptions import Assumptions
 from partita.model.kernels import Matern
 from partita.model.noise import Noise
@@ -33,6 +32,7 @@ from partita.space import Space
 
 from . import owner as owners
 from . import runs
+from . import tolerance as tolerances
 from .answers import Answers
 from .opening import opened, stored_at
 from .owner import NOBODY, Owner
@@ -334,9 +334,50 @@ class Study(Answers):
                 work if key is None else lambda change: work(marked(change, key))
             )
 
+    def together(
+        self,
+        pieces: Iterable[Callable[[], T]],
+        stored: Callable[[list[T | Exception]], None] | None = None,
+    ) -> list[T | Exception]:
+        """Call functions that ask and tell, in one transaction: what each returned or raised.
+
+        A call that is refused leaves the others as they are. If the file fails, nothing is stored
+        and the error is raised. `stored` is called with the outcomes once they are on the disk.
+        """
+        with self._store.lock:
+            return self._replica.together(pieces, stored)
+
+    def put_off(self, patience: float) -> None:
+        """Let what takes long wait for `tidy`, up to `patience` times longer than usual.
+
+        That is: to store a snapshot, and to move SQLite's log into the file. Nothing depends on
+        them but the time that the next process takes to open the study.
+        """
+        self._store.patience = patience
+
+    def tidy(self) -> None:
+        """Do what was put off, if it is due."""
+        with self._store.lock:
+            self._replica.tidy()
+
     def keyed(self, key: str) -> Study:
         """A view of the study whose events carry a key, by which a repeated request is known."""
         return Study(self._replica, self._owner, key)
+
+    @property
+    def tolerance(self) -> float | None:
+        """The certificate that is small enough for you, which pages show; None if there is none.
+
+        Set it to store it. It changes no choice, and ends no run.
+        """
+        with self._store.lock:
+            return tolerances.stored(self._store)
+
+    @tolerance.setter
+    def tolerance(self, tolerance: float | None) -> None:
+        number = tolerances.checked(tolerance)
+        with self._store.lock:
+            tolerances.store_in(self._store, number)
 
     # -- runs ----------------------------------------------------------------------------------
 
@@ -370,45 +411,6 @@ class Study(Answers):
                 change.log(state.adopt(number, time.time(), self._owner.holds))
 
         self.changed(held)
-
-    # -- looking -------------------------------------------------------------------------------
-
-    def export(self, path: str | PathLike[str]) -> None:
-        """Write all trials to a file that ends in .csv or .parquet, as `partita export` does.
-
-        Parquet needs pyarrow: `pip install 'partita[tables]'`.
-        """
-        from .export import export
-
-        export(self, path)
-
-    def plot(
-        self,
-        path: str | PathLike[str] | None = None,
-        kind: Literal["run", "importance", "slices", "pairs", "timeline"] = "run",
-        *,
-        along: str | None = None,
-        context: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """A Matplotlib figure of what is known, as `partita show --plot` draws it.
-
-        See `Result.plot`, and `Optimizer.plot` for contexts; refused while there are no values.
-        """
-        if self.contexts.names or along is not None or context is not None:
-            from partita.optimize.along import plot_along
-
-            return plot_along(self, f"The study {self.path}", path, along, context)
-        from .looking import as_result
-
-        return as_result(self).plot(path, kind)
-
-    def view(self) -> Any:
-        """A widget for a notebook: the page that `partita serve` shows of one study, live.
-
-        Needs anywidget: `pip install 'partita[notebook]'`.
-        """
-        # By name: the page is in a room below this one.
-        return require("partita.service.notebook").view(self)
 
     # -- as an object --------------------------------------------------------------------------
 

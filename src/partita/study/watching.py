@@ -48,10 +48,11 @@ class Happening(NamedTuple):
 
 def marked(change: Change, key: str) -> Change:
     """A transaction whose events carry a key."""
+    mark = as_data({"key": key}) or ""
 
     def with_key(event: Event) -> Event:
-        fields = json.loads(event.data) if event.data else {}
-        return event._replace(data=as_data({**fields, "key": key}))
+        data = mark if event.data is None else f"{event.data[:-1]},{mark[1:]}"
+        return event._replace(data=data)
 
     return change._replace(
         log=lambda event: change.log(with_key(event)),

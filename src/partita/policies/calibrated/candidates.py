@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -264,6 +265,13 @@ class Candidates:
             played=saved.flags("played", (m,)),
         )
 
+    @cached_property
+    def numbers(self) -> dict[bytes, int]:
+        """The numbers of the candidates by the bytes of their points."""
+        size = self.points.shape[1] * self.points.itemsize
+        data = self.points.tobytes()
+        return {data[i * size : (i + 1) * size]: i for i in range(len(self.points))}
+
     def number_of(self, site: int, point: FloatArray) -> int | None:
         """The number of the candidate at a site, which is at a point (d,), or None."""
         same = np.flatnonzero(self.sites == site)
@@ -288,7 +296,9 @@ class Candidates:
         if not plays:
             return self
         variance, mean, played = self.variance.copy(), self.mean.copy(), self.played.copy()
-        rows = np.concatenate([self.rows[: self.used], np.empty((len(plays), len(mean)))])
+        rows = self.rows  # what is beyond `used` is room, which the next observation overwrites
+        if self.used + len(plays) > len(rows):
+            rows = np.concatenate([rows[: self.used], np.empty((len(plays), len(mean)))])
         for k, (j, times) in enumerate(plays.items()):
             noise, column = self.settings.noise / times, self._column(j)
             _loops.observe_rows(rows, self.used + k, mean, variance, column, j, mean[j], noise)
@@ -394,7 +404,7 @@ class Plan:
         """How many times candidates are awaited, by number; of many, those of the highest index."""
         if not self._plays:
             return {}
-        numbers = {row.tobytes(): j for j, row in enumerate(candidates.points)}
+        numbers = candidates.numbers
         plays: dict[int, int] = {}
         for site, times in self._plays.items():
             j = numbers.get(self._scaled[site].tobytes())

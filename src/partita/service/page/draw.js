@@ -98,13 +98,16 @@ export function drawMap(canvas, map, layer) {
 
 function dots(pen, map, across, up) {
   const most = Math.max(...map.evaluated.flat(), 1), rows = map.evaluated.length, columns = map.evaluated[0].length;
-  pen.fillStyle = "rgba(0,0,0,.55)";
+  pen.fillStyle = "rgba(0,0,0,.6)";
+  pen.strokeStyle = "rgba(255,255,255,.7)"; // seen on dark ground, too
+  pen.lineWidth = 0.8;
   map.evaluated.forEach((row, j) => row.forEach((n, i) => {
     if (!n) return;
     const size = 1.2 + 4.5 * Math.sqrt(n / most);
     pen.beginPath();
     pen.arc(across((i + 0.5) / columns), up((j + 0.5) / rows), size, 0, 7);
     pen.fill();
+    pen.stroke();
   }));
 }
 

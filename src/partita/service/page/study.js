@@ -32,6 +32,8 @@ export class StudyPage {
     }
   }
 
+  focused(field) { return field.getRootNode().activeElement === field; }
+
   path(rest) { return address(this.name, rest); }
 
   make(data) {
@@ -41,7 +43,7 @@ export class StudyPage {
     this.answerPlace = el("div", { class: "plot" });
     this.certificatePlace = el("div", { class: "plot" });
     this.tolerance = el("input", { type: "number", step: "any", min: 0, "aria-label": "Tolerance", placeholder: "0.05", size: 8,
-      value: localStorage.getItem(`tolerance ${this.name}`) ?? "", oninput: () => { localStorage.setItem(`tolerance ${this.name}`, this.tolerance.value); this.certificate?.redraw(); this.curves(this.data); } });
+      oninput: () => this.curves(this.data), onchange: () => this.choose() });
     this.reached = el("span", { class: "note", role: "status" });
     this.canvas = el("canvas", { class: "map", role: "application", tabindex: 0, "aria-label": "Map of the model over two parameters. Arrow keys move the point.",
       onclick: (event) => this.moveTo(this.map && placed(this.canvas, this.map, event)),
@@ -80,11 +82,21 @@ export class StudyPage {
       { label: "values, middle", colour: "grey", width: 1 }, { label: "10 %", colour: "grey", width: 0 }, { label: "90 %", colour: "grey", width: 0 },
       { label: "best value observed", colour: "orange", width: 1.5 }, { label: "lower", colour: "blue", width: 0 }, { label: "upper", colour: "blue", width: 0 }, { label: "answer's mean", colour: "blue", width: 2.5, points: true }],
     bands: [{ series: [3, 2], colour: "grey" }, { series: [6, 5], colour: "blue" }], legend: false, range: usual }, this.signal);
-    this.answerPlace.before(el("p", { class: "note" }, ...[["blue", "answer's mean and bounds"], ["orange", "best value observed"], ["grey", "values: middle, and eight of ten"]].flatMap(([name, text]) => { const key = el("span", { class: "key" }); key.style.background = `var(--${name})`; return [key, `${text}  `]; })));
+    this.answerPlace.before(el("p", { class: "note" }, ...[["blue", "answer's mean and bounds"], ["orange", "best value observed"], ["grey", "values observed: their median, and eight of ten of them"]].flatMap(([name, text]) => { const key = el("span", { class: "key" }); key.style.background = `var(--${name})`; return [key, `${text}  `]; })));
+    if (!data.counts.told && !data.read_only) this.answerPlace.before(this.hint = firstSteps(this.name, this.api.downloads.length > 0));
     this.certificate = new Chart(this.certificatePlace, { x: "evaluations", y: "certificate", log: true, legend: false, series: [{ label: "certificate", colour: "blue", points: true }, { label: "tolerance", colour: "orange", width: 1.5 }] }, this.signal);
   }
 
+  // The tolerance belongs to the study: other tabs and notebooks show it, too.
+  choose() {
+    if (this.data.read_only) return; // only here
+    const tolerance = Number(this.tolerance.value) || null;
+    this.api.post(this.path("/tolerance"), { tolerance }).then(() => { this.fault.textContent = ""; }, (error) => { this.fault.textContent = error.message; });
+  }
+
   figures(data) {
+    if (!this.focused(this.tolerance) && data.tolerance !== this.chosen) this.tolerance.value = data.tolerance ?? "";
+    this.chosen = data.tolerance;
     this.says.textContent = data.certificate == null ? "It is not known yet." : [`Now ${data.certificate_says}`, data.held ? `in tests: ${data.held}` : ""].filter(Boolean).join("; ") + ".";
     const figure = (name, big, more) => el("div", { class: "figure" }, el("div", { class: "name", text: name }), el("div", { class: "big", text: big }), el("div", { class: "more", text: more }));
     const { answer, counts, noise, best } = data;
@@ -97,11 +109,12 @@ export class StudyPage {
       figure("Values", count(counts.values), [data.n_evals ? `of ${count(data.n_evals)}` : "", ...others].filter(Boolean).join(", ")),
       figure("Best observed", best ? number(best.value) : "–", best ? `trial ${best.number}` : ""),
       figure("Noise, learned", number(noise.learned, 3), spread),
-      figure("Pace", data.state === "running" ? `${number(data.rate, 3)} /s` : data.state, data.step == null ? "values a second" : `a request takes ${number(1000 * data.step, 2)} ms`));
+      figure("Values a second", data.state === "running" ? number(data.rate, 3) : data.state, data.step == null ? "" : `a request takes ${number(1000 * data.step, 2)} ms`));
   }
 
   curves(data) {
     if (!data || !data.values.n.length) return;
+    this.hint?.remove();
     const { values, answers } = data;
     const all = [...new Set([...values.n, ...answers.map((row) => row[0])])].sort((a, b) => a - b);
     const at = (xs, ys) => { const known = new Map(xs.map((x, i) => [x, ys[i]])); return all.map((x) => known.get(x) ?? null); };
@@ -180,6 +193,13 @@ export class StudyPage {
       return el("div", { class: "bar" }, el("span", { text: row.name, title: row.name }), el("div", { class: "track" }, part, range), el("span", { text: `${Math.round(100 * row.total)} % (${Math.round(100 * row.lower)}–${Math.round(100 * row.upper)})` }));
     }));
   }
+}
+
+// What to do with a study that has no values.
+function firstSteps(name, served) {
+  const first = served ? `import partita as pt\nstudy = pt.connect("${location.origin}/${name}")\n` : "";
+  return el("div", {}, el("p", { text: "There are no values yet. Ask for a trial with the button above and tell its value, or evaluate in a program:" }),
+    el("pre", { tabindex: 0, text: `${first}trial = study.ask()\nstudy.tell(trial, f(trial.params))` }));
 }
 
 // The range of values that is worth seeing: early ones far away would hide the rest.
