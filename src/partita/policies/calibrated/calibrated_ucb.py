@@ -56,8 +56,8 @@ RESTART = 40
 #: So does the fit after a bulk tell that brought more than this many times the values.
 RESTART_GROWTH = 4
 #: In more dimensions than this, fits of fewer than RESTART observations are not done at once
-#: either, but this work of them in a tell, in about microseconds.
-SPREAD_FROM, EARLY_WORK = 10, 40_000.0
+#: either, but this work of them in a tell; a step takes several times its `step_cost` there.
+SPREAD_FROM, EARLY_WORK = 10, 4000.0
 #: The number of probes up to evaluation t, as a multiple of √t. A probe evaluates the point of the
 #: highest upper bound instead of the highest index. Probes find maxima that the index, only two
 #: standard deviations wide, would miss.
