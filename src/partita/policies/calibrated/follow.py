@@ -8,7 +8,7 @@ candidates hardly ever lead up. So points come in generations, from two that lea
   trust region.
 - An evolution (`evolution`) draws points from a distribution. It learns by ranks which directions
   matter together, and how wide to search, whatever the form of f. The trend's points count in its
-  generations like its own, so the distribution follows whoever is better.
+  generations like its own, so the distribution follows the better of the two.
 
 After each generation, the one whose values rank higher gets more points of the next. With noise the
 distribution does not get narrower than the trend can be told from noise.
