@@ -23,7 +23,16 @@ from versus.runs import Run, Task
 
 from partita.experiments.store import replace_file
 
-PLAYERS = ("partita", "pycma", "cmaes", "cmaes-restarts", "nevergrad-tbpsa", "uniform")
+PLAYERS = (
+    "partita",
+    "pycma",
+    "pycma-once",
+    "cmaes",
+    "cmaes-restarts",
+    "nevergrad-tbpsa",
+    "turbo-1",
+    "uniform",
+)
 BUDGETS = (1_000, 5_000, 20_000)
 
 

@@ -109,6 +109,22 @@ class PyCMA(_Restarted):
         self._seen(values, search.result.xfavorite)
 
 
+class PyCMAOnce(PyCMA):
+    """Without restarts: once it stops, it goes on drawing from the same distribution."""
+
+    name = "pycma-once"
+    title = "pycma, no restarts"
+    settings = "defaults; deviation 0.2 of the side, from the centre; its stops are ignored"
+
+    def _start(self, mean: np.ndarray, factor: int, seed: int) -> Points:
+        import cma
+
+        options = {"bounds": [0, 1], "seed": seed, "verbose": -9}
+        search = cma.CMAEvolutionStrategy(mean, SIGMA, options)
+        while True:
+            yield from self._generation(search)
+
+
 class PyCMANoise(PyCMA):
     """With pycma's measure of the noise: some points of a generation are evaluated again."""
 

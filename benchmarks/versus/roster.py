@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import peers_cma, peers_gp, peers_plain, players
+from . import peers_cma, peers_gp, peers_plain, peers_turbo, players
 from .players import Player
 
 PLAYERS: dict[str, type[Player]] = {
@@ -16,9 +16,11 @@ PLAYERS: dict[str, type[Player]] = {
         peers_plain.CMAES,
         peers_cma.CMAESRestarts,
         peers_cma.PyCMA,
+        peers_cma.PyCMAOnce,
         peers_cma.PyCMANoise,
         peers_gp.BoTorchUCB,
         peers_gp.BoTorchNEI,
+        peers_turbo.TuRBO,
         peers_gp.Skopt,
         peers_gp.BayesOpt,
         peers_plain.TBPSA,
@@ -40,4 +42,5 @@ BBOB = (
     "nevergrad-ngopt",
     "uniform",
 )
-PEERS = tuple(p for p in PLAYERS if p not in ("pycma", "pycma-noise", "cmaes-restarts"))
+_OTHERS = ("pycma", "pycma-once", "pycma-noise", "cmaes-restarts", "turbo-1")
+PEERS = tuple(p for p in PLAYERS if p not in _OTHERS)

@@ -168,11 +168,77 @@ def test_what_a_trend_looks_at_is_bounded(monkeypatch):
     follower = policy._follower
     assert len(follower._used) == 40
     assert len(follower._recent) <= 120
-    away = ((policy._sites.scaled - follower.trend.centre) ** 2).sum(axis=1)
+    away = ((policy._sites.scaled - follower.evolution.mean) ** 2).sum(axis=1)
     assert np.median(away[follower._used]) < np.median(away)
 
 
-def test_the_radius_stays_within_its_bounds():
+def test_without_noise_the_search_gets_as_narrow_as_it_needs_to():
     policy = pt.CalibratedUCB(box(), seed=1)
-    run(policy, 300)
-    assert follow.LEAST_RADIUS <= policy._follower.radius < follow.FIRST_RADIUS
+    _, best = run(policy, 1200, 0.0)
+    assert np.median(policy._follower.evolution.scale) < 0.1 * follow.NARROW
+    centre = float(((1.0 - best) ** 2).sum())
+    assert ((policy.recommend().x - best) ** 2).sum() < 1e-4 * centre
+
+
+def test_with_noise_the_search_stays_wide_enough_to_hear_the_trend():
+    policy = pt.CalibratedUCB(box(), seed=1)
+    run(policy, 900, 5.0)
+    assert np.median(policy._follower.evolution.scale) > 0.5 * follow.NARROW
+
+
+def test_the_one_whose_values_rank_higher_gets_more_of_the_next_generation():
+    for sign in (1.0, -1.0):
+        policy = pt.CalibratedUCB(box(), seed=1)
+        follower = policy._follower
+        sites, trend = np.arange(12), np.arange(12) < 6
+        for site in range(12):
+            policy._sites.register(np.random.default_rng(site).random(DIM))
+            policy._sums.add(site, sign * float(trend[site]) + 0.01 * site)
+        follower._learn(sites, trend)
+        assert (follower.part > follow.FIRST_PART) == (sign > 0)
+
+
+def test_generations_are_complete_however_values_come():
+    policy = pt.CalibratedUCB(box(), seed=4)
+    run(policy, 40)
+    pending, random = [policy.ask() for _ in range(60)], np.random.default_rng(0)
+    for x in pending[:10]:
+        policy.cancel(x)
+    before = policy._follower.evolution.generation
+    for i in random.permutation(np.arange(10, 60)):
+        policy.tell(pending[i], -float((pending[i] ** 2).sum()))
+    policy.ask()
+    assert policy._follower.evolution.generation >= before + 2
+    most = follow.PENDING * policy._follower.evolution.points
+    assert len(policy._follower._sites_now) <= most
+
+
+def test_a_search_begins_at_the_best_of_values_told_before():
+    policy = pt.CalibratedUCB(box(), seed=1)
+    random, best = np.random.default_rng(3), np.full(DIM, 2.0)
+    points = random.uniform(-1.0, 3.0, (300, DIM))
+    policy.tell(points, -((points - best) ** 2).sum(axis=1) + 0.1 * random.standard_normal(300))
+    asked = np.array([policy.ask() for _ in range(20)])
+    mean = ((asked - best) ** 2).sum(axis=1).mean()
+    assert mean < np.median(((points - best) ** 2).sum(axis=1))
+
+
+def test_once_all_is_found_the_search_begins_again_around_the_answer(monkeypatch):
+    monkeypatch.setattr(follow, "FOUND", 0.02)
+    policy = pt.CalibratedUCB(box(), seed=1)
+    _, best = run(policy, 900, 0.0)
+    follower = policy._follower
+    assert follower.evolution.points > follow.usual_points(DIM)
+    assert follower._kept is not None
+    again = pt.CalibratedUCB(box(), seed=1)
+    again.restore(policy.state())
+    assert np.array_equal(policy.ask(), again.ask())
+    assert ((policy.recommend().x - best) ** 2).sum() < 0.05 * ((1.0 - best) ** 2).sum()
+
+
+def test_no_fit_is_done_at_once_in_many_dimensions(monkeypatch):
+    """All of a fit in one tell would hold it up for up to half a second."""
+    policy = pt.CalibratedUCB(box(), seed=1)
+    monkeypatch.setattr(type(policy), "_refit", None)
+    run(policy, 60)
+    assert policy._model.learning or policy._model.fit.spread.any()

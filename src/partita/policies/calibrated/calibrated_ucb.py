@@ -60,6 +60,9 @@ FEW_OF_ALL = 32
 RESTART = 40
 #: So does the fit after a bulk tell that brought more than this many times the values.
 RESTART_GROWTH = 4
+#: In more dimensions than this, fits of fewer than RESTART observations are not done at once
+#: either, but this work of them in a tell; a step takes several times its `step_cost` there.
+SPREAD_FROM, EARLY_WORK = 10, 4000.0
 #: The number of probes up to evaluation t, as a multiple of √t. A probe evaluates the point of the
 #: highest upper bound instead of the highest index. Probes find maxima that the index, only two
 #: standard deviations wide, would miss.
@@ -139,7 +142,7 @@ class CalibratedUCB(Policy):
     takes_std = True
     takes_fixed = True
     takes_count = True
-    state_version = 4
+    state_version = 5
 
     _sites: ArmSites | BoxSites
     #: The values; their regions; the fitted settings; the search and the answers.
@@ -308,13 +311,18 @@ class CalibratedUCB(Policy):
         """The next site of the first design, or the site with the highest index."""
         first = self._first
         if self._seen < first and (self._asked <= first or self._seen < FEWEST):
-            return self._search.first_site(self._start, self._asked)
+            site = self._search.first_site(self._start, self._asked)
+            if self._followed is not None:
+                self._followed.begin_with(site)
+            return site
+        if self._followed is not None:  # it needs no settings
+            point = self._followed.choose(self._search.random, self._seen)
+            site = self._search.site_at(point)
+            self._followed.note(site)
+            return site
         if self._fitted < self._seen < first:  # several are pending: fit the values so far
             self._refit()
             self._fitted = self._seen
-        if self._followed is not None:
-            point = self._followed.choose(self._search.random, self._seen)
-            return self._search.site_at(point)
         probe = self._probes < PROBES * math.sqrt(max(self._seen - first, 0))
         self._probes += probe
         explore = not self._cancelled  # exploring would return to points that fail
@@ -529,17 +537,20 @@ class CalibratedUCB(Policy):
         """
         seen = self._seen
         if self._model.learning and not (at_once and seen >= self._next_fit):
-            learned = self._model.advance(self._regions, fit_work(seen))
+            early = seen < RESTART and self.domain.dim > SPREAD_FROM
+            work = EARLY_WORK if early else fit_work(seen)
+            learned = self._model.advance(self._regions, work)
             return learned and self._put_in_force()
         if seen < self._next_fit:
             return False
         factor = FOLLOWED_REFIT if self._led else REFIT_FACTOR
         self._next_fit = max(seen + REFIT_STEP, int(seen * factor))
-        if at_once or seen < RESTART:
+        early = seen < RESTART
+        if at_once or (early and self.domain.dim <= SPREAD_FROM):
             return self._refit(afresh)
         self._limit_fits()
-        self._model.begin(self._regions.played)
-        return False
+        self._model.begin(self._regions.played, restart=early)
+        return early and self._model.advance(self._regions, EARLY_WORK) and self._put_in_force()
 
     def _refit(self, afresh: bool = False) -> bool:
         """Learn the settings from all values; the search begins afresh, too, if asked or early."""

@@ -51,6 +51,7 @@ class Trend(NamedTuple):
     coefficients: FloatArray  # (p,)
     inverse: FloatArray  # L⁻¹, (p, p): a draw is θ + L⁻ᵀ times white noise
     spread: float  # the standard deviation of a value of weight 1 about the trend
+    explained: float  # the part of the values' variance that it explains, from 0 to 1
 
     @property
     def parts(self) -> Parts:
@@ -74,18 +75,20 @@ class Trend(NamedTuple):
 
     def state(self) -> State:
         """The trend as plain data."""
-        return {**self._asdict(), "level": float(self.level), "spread": float(self.spread)}
+        numbers = {name: float(getattr(self, name)) for name in ("level", "spread", "explained")}
+        return {**self._asdict(), **numbers}
 
     @staticmethod
     def restored(saved: Saved, dim: int) -> Trend:
         """The trend that was saved."""
         p = 2 * dim + 1
         return Trend(
-            saved.floats("centre", (dim,), 0.0, 1.0),
+            saved.floats("centre", (dim,)),
             saved.real("level"),
             saved.floats("coefficients", (p,)),
             saved.floats("inverse", (p, p)),
             saved.real("spread", 0.0),
+            saved.real("explained", 0.0, 1.0),
         )
 
 
@@ -138,11 +141,12 @@ def fit_trend(
                 - float(np.log(np.diagonal(factor)).sum())
             )
             if best is None or likelihood > best[0]:
-                best = likelihood, factor, coefficients, math.sqrt(misfit / total)
+                best = likelihood, factor, coefficients, misfit
         assert best is not None
-        _, factor, coefficients, spread = best
+        _, factor, coefficients, misfit = best
         inverse = np.ascontiguousarray(lapack.dtrtri(factor, lower=1)[0])
-    return Trend(centre, level, coefficients, inverse, spread)
+    spread, explained = math.sqrt(misfit / total), min(max(1.0 - misfit / square, 0.0), 1.0)
+    return Trend(centre, level, coefficients, inverse, spread, explained)
 
 
 def _prior(away: FloatArray, weights: FloatArray) -> FloatArray:
