@@ -50,8 +50,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     names, dims = list(wide.FUNCTIONS), list(wide.DIMENSIONS)
     add("--functions", nargs="+", default=names, choices=names, metavar="NAME")
-    add("--dims", nargs="+", type=int, default=dims, choices=dims, metavar="D")
-    add("--noises", nargs="+", default=list(problems.NOISES), choices=problems.NOISES)
+    add("--dims", nargs="+", type=int, default=dims, choices=[*dims, wide.ROVER], metavar="D")
+    noises = problems.NOISES
+    add("--noises", nargs="+", default=list(noises), choices=[*noises, wide.NONE])
     add("--budget", type=command.count, default=max(BUDGETS), metavar="T")
     add("--seeds", type=command.count, default=5, metavar="N")
     return parser.parse_args(arguments)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import bbob, problems
+from . import bbob, problems, wide
 from .roster import PLAYERS
 from .runs import Run, Task
 
@@ -89,7 +89,7 @@ class Board:
         self.players = [name for name in PLAYERS if any(t.player == name for t in tasks)]
         met = {t.problem for t in tasks}
         self.problems = [name for name in problems.EVERY if name in met]
-        noises = (*problems.NOISES, bbob.OWN)
+        noises = (*problems.NOISES, wide.NONE, bbob.OWN)
         self.noises = [name for name in noises if any(t.noise == name for t in tasks)]
         played = {task.budget for task in tasks}
         self.budgets = sorted(played if budgets is None else played & set(budgets))

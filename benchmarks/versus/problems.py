@@ -30,7 +30,7 @@ from .cube import on_cube
 
 NOISES = ("tenth", "whole")
 #: The half-width of the noise of functions with values from −1 to 1.
-WIDTHS = {"tenth": 0.1, "whole": 1.0}
+WIDTHS = {"tenth": 0.1, "whole": 1.0, wide.NONE: 0.0}
 #: Where Ackley's optimum lies in the unit cube: off the centre, and on nobody's lattice.
 ACKLEY_OPTIMUM = (0.31, 0.62, 0.23, 0.57, 0.38)
 
@@ -63,10 +63,11 @@ TITLES = (
     | wide.TITLES
 )
 #: With BBOB's and the unseen ones.
-EVERY = {
-    name: (dim, NOISES)
-    for name, dim in (DIMS | MORE | unseen.DIMS | later.DIMS | wide.DIMS).items()
-} | {name: (dim, (bbob.OWN,)) for name, dim in bbob.DIMS.items()}
+EVERY = (
+    {name: (dim, NOISES) for name, dim in (DIMS | MORE | unseen.DIMS | later.DIMS).items()}
+    | {name: (dim, (*NOISES, wide.NONE)) for name, dim in wide.DIMS.items()}
+    | {name: (dim, (bbob.OWN,)) for name, dim in bbob.DIMS.items()}
+)
 
 
 def build(name: str, noise: str, seed: int) -> Problem:

@@ -22,8 +22,12 @@ from .cube import on_cube
 Function = Callable[[np.ndarray], np.ndarray]
 
 DIMENSIONS = (20, 50, 100)
+#: Those of the rover of Wang et al. 2018: 30 way-points.
+ROVER = 60
 FUNCTIONS = ("sphere", "ackley", "rosenbrock", "four", "michalewicz", "rover", "policy")
-DIMS = {f"{title}-{dim}": dim for dim in DIMENSIONS for title in FUNCTIONS}
+DIMS = {f"{title}-{dim}": dim for dim in (*DIMENSIONS, ROVER) for title in FUNCTIONS}
+#: In which noise they are played: without any as well.
+NONE = "none"
 TITLES = {name: name.replace("-", " ").capitalize() for name in DIMS}
 #: Uniform points whose mean is the unit of regret, and whose range that of noise.
 UNIFORM_POINTS = 2_000
