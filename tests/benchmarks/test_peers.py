@@ -186,7 +186,7 @@ def test_a_step_that_never_ends_is_interrupted(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_every_player_is_described() -> None:
-    assert len(PLAYERS) == 19
+    assert len(PLAYERS) == 21
     for name, player in PLAYERS.items():
         assert player.name == name
         assert player.settings

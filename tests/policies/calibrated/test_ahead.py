@@ -101,9 +101,12 @@ def test_an_ask_renews_one_region_at_most(monkeypatch):
     policy, rng = policy_of(2), np.random.default_rng(4)
     renewed = []
     renew = search.Search.renew
-    monkeypatch.setattr(
-        search.Search, "renew", lambda self, *args: renewed.append(1) or renew(self, *args)
-    )
+
+    def counted(self, *args, **kwargs):
+        renewed.append(1)
+        renew(self, *args, **kwargs)
+
+    monkeypatch.setattr(search.Search, "renew", counted)
     most = 0
     for _ in range(250):
         renewed.clear()
