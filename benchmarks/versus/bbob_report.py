@@ -191,7 +191,7 @@ def draw(columns: Sequence[Column]) -> bytes:
         panels,
         "BBOB's noisy functions",
         f"{max(counts)} functions; targets are f − f* without noise from {TARGETS[-1]:g} to "
-        f"{TARGETS[0]:g}, and one is reached once a play is that close. Higher is better.",
+        f"{TARGETS[0]:g}, and one is reached once an evaluation is that close. Higher is better.",
     )
 
 
