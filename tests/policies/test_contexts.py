@@ -200,10 +200,11 @@ def test_on_a_box_pending_points_cancelled_ones_and_states_go_on():
     assert policy.ask().shape == (2,)
 
 
-def test_an_optimizer_with_proven_bounds_sees_a_real_context_as_it_is():
+def proven_optimizer(space, context):
+    """An optimizer with proven bounds, for rewards that are at most 1."""
     optimizer = pt.Optimizer(
-        {"x": (0.0, 1.0)},
-        context={"c": (0.0, 1.0)},
+        space,
+        context=context,
         direction="maximize",
         n_evals=200,
         norm_bound=2.0,
@@ -211,6 +212,11 @@ def test_an_optimizer_with_proven_bounds_sees_a_real_context_as_it_is():
         kernel=pt.Matern(1.5, 0.5),
     )
     assert optimizer.guarantee == "proven"
+    return optimizer
+
+
+def test_an_optimizer_with_proven_bounds_sees_a_real_context_as_it_is():
+    optimizer = proven_optimizer({"x": (0.0, 1.0)}, {"c": (0.0, 1.0)})
     random = np.random.default_rng(0)
     for c in random.random(60).tolist():
         trial = optimizer.ask(context={"c": c})
@@ -226,16 +232,7 @@ def test_an_optimizer_with_proven_bounds_sees_a_real_context_as_it_is():
 
 
 def test_an_optimizer_with_proven_bounds_takes_contexts():
-    optimizer = pt.Optimizer(
-        {"dose": (0.0, 1.0, 0.1)},
-        context={"kind": ["a", "b"]},
-        direction="maximize",
-        n_evals=200,
-        norm_bound=2.0,
-        noise=pt.Gaussian(0.1),
-        kernel=pt.Matern(1.5, 0.5),
-    )
-    assert optimizer.guarantee == "proven"
+    optimizer = proven_optimizer({"dose": (0.0, 1.0, 0.1)}, {"kind": ["a", "b"]})
     random = np.random.default_rng(0)
     for i in range(120):
         trial = optimizer.ask(context={"kind": "ab"[i % 2]})

@@ -125,17 +125,17 @@ class _Queue:
     def append(self, piece: Piece) -> None:
         """Add a piece that comes last."""
         self._pieces.append(piece)
-        self.values += piece.stop - piece.start
+        self.values += piece.size
 
     def put_back(self, piece: Piece) -> None:
         """Add a piece that comes first."""
         self._pieces.appendleft(piece)
-        self.values += piece.stop - piece.start
+        self.values += piece.size
 
     def take(self) -> Piece:
         """Remove the first piece and return it."""
         piece = self._pieces.popleft()
-        self.values -= piece.stop - piece.start
+        self.values -= piece.size
         return piece
 
 
@@ -229,10 +229,10 @@ class _Rows:
         while share > 0 and self._queue:
             piece = self._queue.take()
             if self._is_open(piece):  # else its sum has come
-                if not self._manner.count and piece.stop - piece.start > share:
+                if not self._manner.count and piece.size > share:
                     piece = self._split(piece, share)
                 pieces.append(piece)
-                share -= piece.stop - piece.start
+                share -= piece.size
         return pieces
 
     def _split(self, piece: Piece, size: int) -> Piece:

@@ -52,6 +52,11 @@ class Piece(NamedTuple):
     start: int
     stop: int
 
+    @property
+    def size(self) -> int:
+        """How many values it has."""
+        return self.stop - self.start
+
 
 class Sum(NamedTuple):
     """What a piece has given: the mean and deviation of the values from `start` up to `stop`.
@@ -137,7 +142,7 @@ def work(
 
 def _together(f: Function, manner: Manner, piece: Piece, ends: float, tick: Any) -> Sum:
     """All values of a piece by one call."""
-    count = piece.stop - piece.start
+    count = piece.size
     also = {"count": count, **_seed(manner, piece, piece.start)}
     try:
         seen = values_of(called(f, piece.params, also), count)

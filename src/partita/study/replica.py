@@ -84,7 +84,7 @@ class Replica:
         self._shared = False
         #: Seconds that the events since the last snapshot took; that snapshot's event and size.
         self._spent, self._snapshot_seq, self._snapshot_size = 0.0, 0, 0
-        #: The open transaction of `together`, between two changes; whether one has begun in it.
+        #: The open transaction of `together`, and whether a change in it has begun and not ended.
         self._group: Change | None = None
         self._half = False
 
