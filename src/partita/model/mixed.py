@@ -21,6 +21,13 @@ class Rules(Protocol):
     def dim(self) -> int:
         """D, the number of coordinates."""
 
+    @property
+    def choices(self) -> tuple[tuple[int, int], ...]:
+        """The first coordinate of each choice, and the one after its last."""
+
+    def gaps(self, units: FloatArray) -> FloatArray:
+        """How far the next value of each coordinate is from valid points; 0 for real numbers."""
+
     def snap(self, units: FloatArray) -> FloatArray:
         """The nearest valid points."""
 

@@ -209,6 +209,10 @@ class BoxSites(Sites):
             self._points[number] = self.to_user(scaled[None, :])[0] if x is None else x
         return number
 
+    def holds(self, scaled: FloatArray) -> bool:
+        """Whether there is a site at scaled coordinates (d,)."""
+        return scaled.tobytes() in self._numbers
+
     def __len__(self) -> int:
         return len(self._numbers)
 

@@ -2,7 +2,8 @@
 
 Notation: a parameter has w coordinates (`width`), and k points are rows (k, w). `snap` moves rows
 to the nearest valid ones; `spread` maps uniform rows to valid ones, each value with the same
-probability; `stir` moves valid rows by about `scale` (k, w), at least to the next value.
+probability; `stir` moves valid rows by about `scale` (k, w), at least to the next value; `gaps` says
+how far that is.
 """
 
 from __future__ import annotations
@@ -129,6 +130,10 @@ class Float:
         """Move rows at random."""
         return rows + scale * random.standard_normal(rows.shape)
 
+    def gaps(self, rows: FloatArray) -> FloatArray:
+        """Zeros: the next real number is as near as can be."""
+        return np.zeros_like(rows)
+
     def grid(self) -> FloatArray:
         """Refuse: a range of real numbers has no list of values."""
         raise AssertionError("a float has no list of values")
@@ -231,6 +236,14 @@ class Integer:
         moved = np.rint(values * np.exp(move * math.log(self.high / self.low)))
         moved = np.where(moved == values, values + np.where(move < 0.0, -1.0, 1.0), moved)
         return self._log_coordinates(np.clip(moved, self.low, self.high))
+
+    def gaps(self, rows: FloatArray) -> FloatArray:
+        """How far the next value is from each row, the one above unless there is none."""
+        if not self.log:
+            return np.full_like(rows, 1.0 / max(self.size - 1, 1))
+        values = self._log_values(rows)
+        others = np.where(values < self.high, values + 1.0, values - 1.0)
+        return np.abs(self._log_coordinates(others) - self._log_coordinates(values))
 
     def _log_coordinates(self, values: FloatArray) -> FloatArray:
         low, high = math.log(self.low), math.log(self.high)
@@ -341,6 +354,10 @@ class Stepped:
     def stir(self, random: Generator, rows: FloatArray, scale: FloatArray) -> FloatArray:
         """Move rows at random, at least to the next value."""
         return _stirred(random, rows, scale, self.size)
+
+    def gaps(self, rows: FloatArray) -> FloatArray:
+        """How far the next value is from each row."""
+        return np.full_like(rows, 1.0 / (self.size - 1))
 
     def grid(self) -> FloatArray:
         """Coordinates of all values, (size, 1)."""

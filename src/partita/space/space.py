@@ -97,6 +97,12 @@ class Space:
         return [(start, end) for _, start, end in self._slices]
 
     @property
+    def choices(self) -> tuple[tuple[int, int], ...]:
+        """The coordinates of each choice, as in `places`, of those that vary."""
+        parts = self._slices
+        return tuple((a, b) for p, a, b in parts if isinstance(p, Categorical) and b > a)
+
+    @property
     def named(self) -> bool:
         """Whether the function takes keywords, not an array."""
         return self.names is not None
@@ -202,6 +208,17 @@ class Space:
         if self.conditions is not None:
             moved = self.conditions.settled(moved)
         return moved + 0.0
+
+    def gaps(self, units: FloatArray) -> FloatArray:
+        """How far the next value of each coordinate is from points (k, D); 0 for real numbers.
+
+        It is 1 for choices.
+        """
+        gaps = np.ones_like(units)
+        for parameter, start, end in self._slices:
+            if not isinstance(parameter, Categorical) and end > start:
+                gaps[:, start:end] = parameter.gaps(units[:, start:end])
+        return gaps
 
     def stir(self, random: np.random.Generator, units: FloatArray, scale: FloatArray) -> FloatArray:
         """Points (k, D) near valid ones, to be snapped: some parameters of each are changed.

@@ -32,6 +32,7 @@ from .drift import Drift
 from .follow import MANY as FOLLOWED_FROM
 from .follow import Follower
 from .given import as_fixed
+from .layout import Layout
 from .limits import Limit, Limits
 from .model import FIT_POINTS, Model, fit_work
 from .outlook import Outlook
@@ -220,11 +221,13 @@ class CalibratedUCB(Policy):
     def _new_follower(self, known: bool) -> Follower | None:
         """What follows a trend in many dimensions, unless f is `known` or may change."""
         sites, domain = self._sites, self.domain
-        if not isinstance(sites, BoxSites) or not isinstance(domain, Box) or known or self.drift:
+        if not isinstance(sites, BoxSites) or known or self.drift:
             return None
-        if domain.dim <= FOLLOWED_FROM:
+        proposals = self._search.proposals
+        layout = Layout.of(domain.dim, proposals.rules)
+        if layout.parameters <= FOLLOWED_FROM:
             return None
-        return Follower(sites, self._sums, self._model, self._search.proposals)
+        return Follower(sites, self._sums, self._model, proposals, layout)
 
     @property
     def _followed(self) -> Follower | None:

@@ -102,6 +102,14 @@ class Proposals:
         rows = self._domain.snap(rows)
         return np.asarray(rows[self._domain.mask(rows)])
 
+    def settled(self, points: FloatArray) -> FloatArray:
+        """The points of a box or mixed domain nearest to points (k, d), without those not allowed.
+
+        Coordinates are rounded, so that they are saved and told exactly.
+        """
+        steps = float(2**SNAP_BITS)
+        return self.valid(np.rint(points * steps) / steps) + 0.0
+
     def first(self, random: np.random.Generator, points: FloatArray) -> FloatArray:
         """Points of the domain to begin with, for uniform ones (n, d): at least one, at most n."""
         if self._feasible is not None:

@@ -104,6 +104,29 @@ class Evolution:
         point = np.abs(self.mean + self.step * (self.basis @ (self.axes * white)))
         return np.clip(np.where(point > 1.0, 2.0 - point, point), 0.0, 1.0)
 
+    def moved(self, mean: FloatArray, step: float) -> Evolution:
+        """A distribution of the same shape around another mean, which has not moved yet."""
+        step = min(max(step, LEAST_STEP), MOST_STEP)
+        made = Evolution(mean.copy(), self.points, step)
+        made.covariance, made.basis, made.axes = self.covariance, self.basis, self.axes
+        return made
+
+    def widen(self, step: float) -> None:
+        """Set the step, as far as the cube allows."""
+        self.step = min(step, MOST_STEP)
+
+    def keep_wide(self, least: FloatArray) -> None:
+        """Widen coordinates whose standard deviation is below the least (d,)."""
+        short = (least / self.step) ** 2 - np.diagonal(self.covariance)
+        if (short > 0.0).any():
+            self.covariance = self.covariance + np.diag(np.maximum(short, 0.0))
+            self._turn()
+
+    @property
+    def parents(self) -> FloatArray:
+        """The weights (μ,) of the best points of a generation, which add up to 1."""
+        return self._rates.weights[: self._rates.parents]
+
     def update(self, points: FloatArray, values: FloatArray) -> None:
         """Learn from the values (λ,) at points (λ, d); higher is better."""
         rates, dim = self._rates, len(self.mean)
