@@ -2,8 +2,8 @@
 
 Notation: a parameter has w coordinates (`width`), and k points are rows (k, w). `snap` moves rows
 to the nearest valid ones; `spread` maps uniform rows to valid ones, each value with the same
-probability; `stir` moves valid rows by about `scale` (k, w), at least to the next value; `gaps` says
-how far that is.
+probability; `stir` moves valid rows by about `scale` (k, w), at least to the next value; `gaps`
+says how far that is.
 """
 
 from __future__ import annotations

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 import partita as pt
-from partita.policies.calibrated import calibrated_ucb, doubles, follow
+from partita.policies.calibrated import doubles, fits, follow
 from partita.policies.calibrated.calibrated_ucb import FOLLOWED_REFIT
 
 DIM = 16
 #: The least number of dimensions in which a trend leads.
 MANY = follow.MANY + 1
-
 
 
 def box(dim=DIM):
@@ -82,7 +81,7 @@ def test_a_state_with_sites_that_have_no_values_is_refused():
     run(policy, 40)
     policy.ask()
     state = policy.state()
-    state["follower"]["used"] = np.arange(len(policy._sites))
+    state["follower"]["fits"]["used"] = np.arange(len(policy._sites))
     with pytest.raises(pt.errors.PartitaError, match="sites of the trend with values"):
         pt.CalibratedUCB(box(), seed=2).restore(state)
 
@@ -118,17 +117,14 @@ def test_no_trend_leads_in_few_dimensions_or_where_more_is_known(policy):
     assert policy._follower is None
 
 
-def test_constraints_and_failures_are_left_to_the_process():
+def test_constraints_are_left_to_the_process():
     policy = pt.CalibratedUCB(box(), seed=1)
-    run(policy, 40)
-    assert policy._led
-    policy.fail(policy.ask())
+    policy.constrain([pt.policies.calibrated.limits.Interval(None, 3.0)])
     assert policy._followed is None
-    run(policy, 5)
 
 
 def test_fits_are_rarer_only_once_a_trend_has_chosen():
-    policy = pt.CalibratedUCB(box(), seed=1)
+    policy = pt.CalibratedUCB(box(40), seed=1)
     random = np.random.default_rng(0)
     for _ in range(30):
         x = policy.ask(fixed={0: 0.5})
@@ -160,14 +156,14 @@ def test_told_noise_weighs():
 
 
 def test_what_a_trend_looks_at_is_bounded(monkeypatch):
-    monkeypatch.setattr(follow, "NEAREST", 40)
+    monkeypatch.setattr(fits, "NEAREST", 40)
     policy = pt.CalibratedUCB(box(), seed=1)
     run(policy, 200)
     follower = policy._follower
-    assert len(follower._used) == 40
-    assert len(follower._recent) <= 80
+    assert len(follower.fits._used) == 40
+    assert len(follower.fits._recent) <= 80
     away = ((policy._sites.scaled - follower.evolution.mean) ** 2).sum(axis=1)
-    assert np.median(away[follower._used]) < np.median(away)
+    assert np.median(away[follower.fits._used]) < np.median(away)
 
 
 def test_without_noise_the_search_gets_as_narrow_as_it_needs_to():
@@ -184,16 +180,108 @@ def test_with_noise_the_search_stays_wide_enough_to_hear_the_trend():
     assert np.median(policy._follower.evolution.scale) > 0.03
 
 
-def test_the_one_whose_values_rank_higher_gets_more_of_the_next_generation():
-    for sign in (1.0, -1.0):
+def test_players_whose_values_rank_higher_get_more_of_the_next_generation():
+    for best in range(3):
         policy = pt.CalibratedUCB(box(), seed=1)
         follower = policy._follower
-        sites, trend = np.arange(12), np.arange(12) < 6
+        sites, players = np.arange(12), np.arange(12) % 3
         for site in range(12):
             policy._sites.register(np.random.default_rng(site).random(DIM))
-            policy._sums.add(site, sign * float(trend[site]) + 0.01 * site)
-        follower._learn(sites, trend)
-        assert (follower.part > follow.FIRST_PART) == (sign > 0)
+            policy._sums.add(site, float(players[site] == best) + 0.01 * site)
+        before = follower.parts.copy()
+        follower._learn(sites, players)
+        assert follower.parts.sum() == pytest.approx(1.0)
+        assert int(np.argmax(follower.parts / before)) == best
+
+
+def test_a_generation_is_shared_out_as_the_parts_say():
+    follower = pt.CalibratedUCB(box(60), seed=1)._follower
+    follower.evolution.points, follower.parts = 20, np.array([0.2, 0.8])
+    assert [follower._player(i) for i in range(20)] == [1] * 17 + [0] * 3  # the top is one more
+    follower = pt.CalibratedUCB(box(), seed=1)._follower
+    follower.evolution.points, follower.parts = 10, np.array([0.3, 0.4, 0.3])
+    assert sorted(follower._player(i) for i in range(1, 10)) == [0, 0, 1, 1, 1, 1, 2, 2, 2]
+
+
+def test_the_process_leaves_when_it_gets_no_points():
+    policy = pt.CalibratedUCB(box(), seed=1)
+    run(policy, 60)
+    policy._follower.parts = np.array([0.5, 0.49, 0.01])
+    policy._search.choose = None  # it is not asked any more
+    run(policy, 30)
+    assert policy._led
+    assert not policy._follower.with_process
+
+
+def test_noise_is_measured_by_points_that_are_evaluated_twice():
+    policy = pt.CalibratedUCB(box(), seed=1)
+    run(policy, 500, 1.0)
+    sites = policy._follower.doubles._repeated()
+    assert len(sites) >= doubles.LEAST
+    data = policy._model.shaped(policy._sums.data(sites), policy._model.fit.best)
+    variances = policy._follower.doubles.variances(data)
+    within = policy._sums.data(sites).within
+    assert 0.1 < within.sum() / (data.counts - 1).sum() < 1.0  # a third is the truth
+    assert (variances > 0.0).all()
+
+
+def test_with_loud_noise_points_are_ranked_by_the_trend():
+    policy = pt.CalibratedUCB(box(), seed=1)
+    _, best = run(policy, 600, 8.0)
+    follower = policy._follower
+    sites = np.array(follower.fits._recent[-60:])
+    ranked = follower._ranked(sites)
+    truth = -((policy._sites.points[sites] - best) ** 2).sum(axis=1)
+    assert ranked.noise > 0.5
+    raw = np.corrcoef(truth, follower._values(sites))[0, 1]
+    assert np.corrcoef(truth, ranked.values)[0, 1] > raw
+    quiet = pt.CalibratedUCB(box(), seed=1)
+    run(quiet, 300, 0.0)
+    sites = np.array(quiet._follower.fits._recent[-30:])
+    assert quiet._follower._ranked(sites).noise == 0.0
+
+
+def test_a_search_that_is_led_astray_goes_back():
+    policy = pt.CalibratedUCB(box(), seed=1)
+    _, best = run(policy, 500, 0.0)
+    follower = policy._follower
+    kept = follower.guard.best
+    follower.evolution = follower.evolution.moved(np.full(DIM, 0.95), 0.3)
+    run(policy, 200, 0.0)
+    away = np.linalg.norm(follower.evolution.mean - kept.mean)
+    assert away < 0.5 * np.linalg.norm(np.full(DIM, 0.95) - kept.mean)
+    centre = float(((1.0 - best) ** 2).sum())
+    assert ((policy.recommend().x - best) ** 2).sum() < 0.05 * centre
+
+
+def test_failed_evaluations_rank_last_and_the_search_goes_on():
+    policy = pt.CalibratedUCB(box(), seed=2)
+    random, best = np.random.default_rng(0), np.full(DIM, 1.5)
+    failures = []
+    for _ in range(400):
+        x = policy.ask()
+        fails = bool(x[0] + x[1] > 2.0)
+        failures.append(fails)
+        if fails:
+            policy.fail(x)
+        else:
+            policy.tell(x, -float(((x - best) ** 2).sum()) + 0.1 * random.standard_normal())
+    assert policy._led
+    assert np.mean(failures[-100:]) < 0.6
+    assert ((policy.recommend().x - best) ** 2).sum() < 0.3 * DIM * 0.25
+    again = pt.CalibratedUCB(box(), seed=2)
+    again.restore(policy.state())
+    assert np.array_equal(policy.ask(), again.ask())
+
+
+def test_a_generation_of_failures_makes_the_search_narrower():
+    policy = pt.CalibratedUCB(box(40), seed=2)
+    run(policy, 60)
+    before = policy._follower.evolution.step
+    for _ in range(60):
+        policy.fail(policy.ask())
+    assert policy._follower.evolution.step < 0.8 * before
+    run(policy, 20)
 
 
 def test_generations_are_complete_however_values_come():

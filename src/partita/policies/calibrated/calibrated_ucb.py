@@ -30,7 +30,7 @@ from .answers import Answers
 from .candidates import Plan, Proposals
 from .drift import Drift
 from .follow import MANY as FOLLOWED_FROM
-from .follow import Follower
+from .follow import NUMBERS, Follower
 from .given import as_fixed
 from .layout import Layout
 from .limits import Limit, Limits
@@ -51,9 +51,9 @@ STREAM = 5
 #: The settings are fitted again when the number of values has grown by this factor, and by at least
 #: REFIT_STEP.
 REFIT_FACTOR, REFIT_STEP = 1.4, 4
-#: The same where choices follow a trend, and the points that a fit looks at: only answers and the
-#: shape need the settings there.
-FOLLOWED_REFIT, FOLLOWED_POINTS = 4.0, 100
+#: The same where a trend leads: with the process as a player, and without. Then only answers and
+#: the shape need the settings, and a fit looks at this number of points.
+SHARED_REFIT, FOLLOWED_REFIT, FOLLOWED_POINTS = 2.0, 4.0, 100
 #: A mean of more than one in this many of all values has candidates renewed before the next choice;
 #: of fewer, it is taken in like a single value.
 FEW_OF_ALL = 32
@@ -81,7 +81,7 @@ CERTIFIED_FROM = 10
 KEEP_SETTINGS = 40
 #: Values told at once after which a change is looked for, in a policy for drift.
 MANY = 64
-#: So it is above this number of dimensions: it has not been measured there.
+#: So it is above this number of dimensions, and where a trend leads: it was not measured there.
 CERTIFIED_DIMS = 20
 #: The number of regions in which the recommended point is searched.
 LIKELIEST = 3
@@ -143,7 +143,7 @@ class CalibratedUCB(Policy):
     takes_std = True
     takes_fixed = True
     takes_count = True
-    state_version = 5
+    state_version = 6
 
     _sites: ArmSites | BoxSites
     #: The values; their regions; the fitted settings; the search and the answers.
@@ -227,6 +227,8 @@ class CalibratedUCB(Policy):
         layout = Layout.of(domain.dim, proposals.rules)
         if layout.parameters <= FOLLOWED_FROM:
             return None
+        if NUMBERS * len(layout.numbers) < layout.parameters:  # choices alone are the process's
+            return None
         return Follower(sites, self._sums, self._model, proposals, layout)
 
     @property
@@ -238,6 +240,11 @@ class CalibratedUCB(Policy):
     def _led(self) -> bool:
         """Whether a trend has chosen points: not if all were asked for with some fixed."""
         return self._followed is not None and self._followed.trend is not None
+
+    @property
+    def _unfitted(self) -> bool:
+        """Whether settings matter little, as a trend leads and the process is no player."""
+        return self._led and not (self._follower is not None and self._follower.with_process)
 
     def _first_design(self) -> FloatArray:
         """The first points to evaluate, (n, d) in the unit cube: quasi-random, in the domain."""
@@ -278,6 +285,9 @@ class CalibratedUCB(Policy):
         """Give up a pending point whose evaluation failed, and learn where that is likely."""
         point = np.asarray(x, dtype=float)
         self.cancel(point)
+        if self._followed is not None:
+            self._followed.fail(self._site(point))
+            return
         if self._limits is None:
             self._limit(Limits(self._sites, (), self.delta))
         assert self._limits is not None
@@ -320,7 +330,7 @@ class CalibratedUCB(Policy):
             return site
         if self._followed is not None:  # it needs no settings
             point = self._followed.choose(self._search.random, self._seen)
-            site = self._search.site_at(point)
+            site = self._processed(probe=False) if point is None else self._search.site_at(point)
             self._followed.note(site)
             return site
         if self._fitted < self._seen < first:  # several are pending: fit the values so far
@@ -328,6 +338,10 @@ class CalibratedUCB(Policy):
             self._fitted = self._seen
         probe = self._probes < PROBES * math.sqrt(max(self._seen - first, 0))
         self._probes += probe
+        return self._processed(probe)
+
+    def _processed(self, probe: bool) -> int:
+        """The site that the Gaussian process chooses."""
         explore = not self._cancelled  # exploring would return to points that fail
         return self._search.choose(probe, self._seen, self._awaited(), explore)
 
@@ -453,12 +467,13 @@ class CalibratedUCB(Policy):
         region for a note.
         """
         due = not self._model.learning and self._seen >= self._next_fit
-        alone = not self._pending and self._seen >= self._first  # others would change the region
+        # Others would change the region.
+        alone = not self._pending and self._seen >= self._first and not self._led
         if not due and alone and self._search.prepare(self._seen):
             return
         if self._model.learning or due:
             # Notes are for certificates alone.
-            noted = self._refit_if_due() and self.domain.dim <= CERTIFIED_DIMS
+            noted = self._refit_if_due() and self._certifiable
             if noted and self._answers.note_due(self._told):
                 self._answers.begin_note(self._told)
         elif self._answers.noting:
@@ -529,7 +544,7 @@ class CalibratedUCB(Policy):
         if site not in self._regions.home:
             self._search.admit(self._regions.add(site))
             if self._follower is not None:
-                self._follower.admit(site)
+                self._follower.fits.admit(site)
         return self._regions.home[site]
 
     def _refit_if_due(self, afresh: bool = False, at_once: bool = False) -> bool:
@@ -546,7 +561,8 @@ class CalibratedUCB(Policy):
             return learned and self._put_in_force()
         if seen < self._next_fit:
             return False
-        factor = FOLLOWED_REFIT if self._led else REFIT_FACTOR
+        led = FOLLOWED_REFIT if self._unfitted else SHARED_REFIT
+        factor = led if self._led else REFIT_FACTOR
         self._next_fit = max(seen + REFIT_STEP, int(seen * factor))
         early = seen < RESTART
         if at_once or (early and self.domain.dim <= SPREAD_FROM):
@@ -563,7 +579,7 @@ class CalibratedUCB(Policy):
 
     def _limit_fits(self) -> None:
         """Set how many points a fit looks at: fewer where a trend leads."""
-        self._model.fit_points = FOLLOWED_POINTS if self._led else FIT_POINTS
+        self._model.fit_points = FOLLOWED_POINTS if self._unfitted else FIT_POINTS
 
     def _put_in_force(self) -> bool:
         """Have new settings used everywhere; True."""
@@ -667,7 +683,9 @@ class CalibratedUCB(Policy):
         saved.require(sorted(self._regions.home) == played, "a region for each value")
         if self._follower is not None:
             self._follower.restore(saved.part("follower"))
-            saved.require(self._follower.looks_at <= set(played), "sites of the trend with values")
+            saved.require(
+                self._follower.fits.looks_at <= set(played), "sites of the trend with values"
+            )
         self._limit_fits()
         if self._drift is not None:
             saved.require(set(self._drift.log.sites) <= set(played), "sites of the last values")
@@ -703,9 +721,10 @@ class CalibratedUCB(Policy):
         It fails where a narrow peak hides between the evaluations (`partita.policies.held`).
 
         It is infinite with fewer than 10 (d + 1) values, because a model of so few values is often
-        wrong, and in more than 20 dimensions, where nothing was measured. If f has exceeded the
-        upper bounds of earlier fits, the present bounds may be as wrong. So the amount by which it
-        exceeded them is added, in proportion to the number of values that those fits had.
+        wrong, and in many dimensions, where nothing was measured: where a trend leads, and above
+        20. If f has exceeded the upper bounds of earlier fits, the present bounds may be as wrong.
+        So the amount by which it exceeded them is added, in proportion to the number of values that
+        those fits had.
         """
         bound = math.inf
         if self._certified:
@@ -720,10 +739,15 @@ class CalibratedUCB(Policy):
         return self._told if self._first else self._seen
 
     @property
+    def _certifiable(self) -> bool:
+        """Whether there are few enough dimensions for a certificate."""
+        return self._follower is None and self.domain.dim <= CERTIFIED_DIMS
+
+    @property
     def _certified(self) -> bool:
         """Whether there are enough values, and few enough dimensions, for a certificate."""
         dim = self.domain.dim
-        return dim <= CERTIFIED_DIMS and self._held >= CERTIFIED_FROM * (dim + 1)
+        return self._certifiable and self._held >= CERTIFIED_FROM * (dim + 1)
 
     def recommend_fixed(self, fixed: Mapping[int, float]) -> Recommendation:
         """The best point with some coordinates fixed, by its mean less one standard deviation.

@@ -1,17 +1,17 @@
 """The choice in many dimensions: a trend and an evolution of directions share the evaluations.
 
 In many dimensions a Gaussian process of a few hundred points says little of f, and random
-candidates hardly ever lead up. So points come in generations, from two that learn differently.
+candidates hardly ever lead up. So points come in generations, from players that learn differently.
 
 - A trend (`trend`) is fitted to all values nearby, and averages the noise of many. Points are where
   a draw of it is highest (Thompson sampling), within a box around the mean of the distribution, the
   trust region.
-- An evolution (`evolution`, and `shares` for choices) draws points from a distribution. It learns by
-  ranks which directions matter together, and how wide to search, whatever the form of f. The
-  trend's points count in its generations like its own, so the distribution follows the better of
-  the two.
+- An evolution (`evolution`, and `shares` for choices) draws points from a distribution. It learns
+  by ranks which directions matter together, and how wide to search, whatever the form of f. The
+  others' points count in its generations like its own, so it follows the best of them.
+- In up to 30 dimensions the Gaussian process is a player, too.
 
-After each generation, the one whose values rank higher gets more points of the next. The noise is
+After each generation, those whose values rank higher get more points of the next. The noise is
 measured by evaluating some points twice (`doubles`). Where it is loud, points are ranked by the
 trend as far as what it leaves over is noise, and the search stays as wide as it takes to tell where
 f is higher. A guard (`guard`) goes back to the best stretch so far if generations get worse.
@@ -29,36 +29,33 @@ import numpy as np
 
 from partita._state import Saved, State, wholes
 from partita._types import BoolArray, FloatArray, IntArray
-from partita.gp.data import Data
 from partita.gp.shapes import SMALLEST
 from partita.partition.sites import BoxSites
 
 from .candidates import Proposals
 from .doubles import Doubles
 from .evolution import Evolution, usual_points
+from .fits import SUREST, Fits
 from .guard import Guard
 from .layout import Layout
 from .model import Model
 from .shares import Shares
-from .trend import Trend, fit_trend
+from .trend import Trend
 from .values import Sums
 
-#: Trends lead above this number of parameters.
-MANY = 10
-#: The points that a trend looks at are the nearest of those that had their first value last.
-NEAREST = 4096
-#: Observations between two trends: the least, the part of all observations, and the most.
-RENEW_LEAST, RENEW_PART, RENEW_MOST = 8, 128, 48
+#: Trends lead above this number of parameters, if at least one in so many of them is a number. The
+#: process is a player up to a number of parameters.
+MANY, NUMBERS, PROCESS = 10, 3, 30
 #: Standard deviations of the draws of a trend.
 TEMPERATURE = 1.0
-#: The half-width of the box that the trend's points come from, and the width of the window of the
-#: values that it looks at, in standard deviations of the distribution.
-REACH, WINDOW = 1.0, 3.0
-#: The half-width of that box is at most this, in sides of the domain.
-FARTHEST = 0.12
-#: The part of a generation that is the trend's: at first, at least and at most, and how much more
-#: or less it gets after a generation.
-FIRST_PART, LEAST_PART, MOST_PART, MORE, LESS = 0.5, 0.15, 0.9, 1.1, 0.9
+#: The half-width of the box that the trend's points come from, in standard deviations of the
+#: distribution, and the most in sides of the domain.
+REACH, FARTHEST = 1.0, 0.12
+#: The part of a generation that is each player's, evolution, trend and process: at first, and at
+#: least; and how much more or less it gets after a generation. The process, which takes most of the
+#: time, leaves when it gets no points any more.
+FIRST_PARTS, LEAST_PARTS = np.array([0.35, 0.35, 0.3]), np.array([0.1, 0.15, 0.0])
+MORE, LESS = 1.1, 0.9
 #: A distribution that is too narrow for the noise gets wider by this factor. Far from the optimum f
 #: is hardly ever a bowl: so of a step of this length the bend has to show only half as clearly.
 WIDER, TRUSTED = 1.05, 0.1
@@ -70,6 +67,8 @@ WHOLE = 0.25
 #: The number of the last means, and highest points of trends, whose values are compared for the
 #: answer.
 COMPARED = 8
+#: The players.
+_EVOLUTION, _TREND, _PROCESS = range(3)
 #: Points of a generation that may be pending or late, as a multiple of its number.
 PENDING = 8
 #: Points tried until one is allowed, and new where there is no noise.
@@ -80,20 +79,8 @@ SHAKEN = 0.1
 FIRST_POINTS = 0.3
 #: Values told, over the dimensions, from which a search begins at the best of them.
 WARM = 2
-#: The least noise of a value, over the square of the amplitude, and over the usual one.
-LEAST_NOISE, SUREST = 1e-12, 1e-2
 #: A generation without any value, as all evaluations failed, makes the search this much narrower.
 FAILED = 0.7
-
-
-class _Fitted(NamedTuple):
-    """A trend of (x − origin)/scale, each (k,), and of marks less `marks` (c,)."""
-
-    trend: Trend
-    origin: FloatArray
-    scale: FloatArray
-    marks: FloatArray
-    unit: float  # a shaped value of 1 in units of the trend
 
 
 class _Ranked(NamedTuple):
@@ -115,37 +102,38 @@ class Follower:
     evolution: Evolution = field(init=False)
     shares: Shares = field(init=False)
     doubles: Doubles = field(init=False)
+    #: The trend, and the sites that it looks at.
+    fits: Fits = field(init=False)
     guard: Guard = field(default_factory=Guard)
-    #: The part of the next generation that is the trend's.
-    part: float = FIRST_PART
-    _fitted: _Fitted | None = None
-    #: Sites in the order of their first values, the last; and those that the trend looked at.
-    _recent: list[int] = field(default_factory=list)
-    _used: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    #: The number of values at the last renewal.
-    _renewed: int = 0
-    #: The sites of the generation under way, with late ones of those before; which of them are the
-    #: trend's; which failed; and how many points were chosen in it.
+    #: The part of the next generation that is each player's.
+    parts: FloatArray = field(init=False)
+    #: The sites of the generation under way, with late ones of those before; whose they are; which
+    #: failed; and how many points were chosen in it.
     _sites_now: list[int] = field(default_factory=list)
-    _by_trend: list[bool] = field(default_factory=list)
+    _players: list[int] = field(default_factory=list)
     _failed: list[int] = field(default_factory=list)
     _chosen: int = 0
     #: The last sites at the mean of the distribution, and at the highest point of the trend.
     _means: list[int] = field(default_factory=list)
     _tops: list[int] = field(default_factory=list)
-    #: The answer of the search before this one, if it was better.
+    #: The answer of the search before this one, if it was better; and the site of the highest value
+    #: of all generations, which is the answer without noise.
     _kept: int | None = None
+    _best: int | None = None
 
     def __post_init__(self) -> None:
         dim = max(len(self._layout.numbers), 1)  # without numbers there is one that means nothing
         self.evolution = Evolution(np.full(dim, 0.5), usual_points(self._layout.parameters))
+        number = 3 if self._layout.parameters <= PROCESS else 2
+        self.parts = FIRST_PARTS[:number] / FIRST_PARTS[:number].sum()
         self.shares = Shares(self._layout)
         self.doubles = Doubles(self._sums, self._model)
+        self.fits = Fits(self._sites, self._sums, self._model, self._layout)
 
     @property
     def trend(self) -> Trend | None:
         """The trend that points are chosen by; None before the first choice."""
-        return None if self._fitted is None else self._fitted.trend
+        return None if self.fits.last is None else self.fits.last.trend
 
     def first(self, points: FloatArray) -> FloatArray:
         """The first points to evaluate for uniform ones (n, d): the centre, and around it."""
@@ -156,13 +144,7 @@ class Follower:
 
     def begin_with(self, site: int) -> None:
         """Take note of a site of the first design: it counts in the first generation."""
-        self._join(site, trend=False)
-
-    def admit(self, site: int) -> None:
-        """Take note of a site that has its first value."""
-        self._recent.append(site)
-        if len(self._recent) > 2 * NEAREST:
-            del self._recent[:-NEAREST]
+        self._join(site, _EVOLUTION)
 
     def fail(self, site: int) -> None:
         """Take note of a site whose evaluation failed: it ranks last in its generation."""
@@ -170,24 +152,32 @@ class Follower:
 
     # -- the choice --------------------------------------------------------------------------------
 
-    def choose(self, random: np.random.Generator, told: int) -> FloatArray:
-        """The next point to evaluate, (d,) in the unit cube, when `told` values have come."""
-        if self._fitted is None and told >= WARM * self._layout.parameters:
-            self._begin_at_best()
+    @property
+    def with_process(self) -> bool:
+        """Whether the Gaussian process is a player that gets points."""
+        return self._points_of(_PROCESS) > 0
+
+    def choose(self, random: np.random.Generator, told: int) -> FloatArray | None:
+        """The next point to evaluate, (d,) in the unit cube, when `told` values have come.
+
+        None if it is the turn of the process.
+        """
+        if self.fits.last is None and told >= WARM * self._layout.parameters:
+            self.evolution.mean[: len(self._layout.numbers)] = self.fits.best(self.evolution)
         self._finish_generations()
-        if self._fitted is None or told - self._renewed >= self._patience(told):
-            self._renew(told)
+        if self.fits.due(told, self.evolution.points):
+            self.fits.renew(told, self.evolution)
         number, self._chosen = self._chosen, self._chosen + 1
-        own, generation = self._own_points, self.evolution.generation
-        if number == 0:
-            point = self._highest(None)
-        elif number == 1 and generation:
-            again = self._means[-1:] if self.doubles.due(generation) else []
+        if self._is_mean(number):
+            again = self._means[-1:] if self.doubles.due(self.evolution.generation) else []
             if again and self._told(np.array(again))[0]:
                 return np.asarray(self._sites.scaled[again[0]].copy())
-            point = self._joined(self.evolution.mean, self.shares.likeliest())
-        elif number <= own:
-            point = self._highest(random)
+            return self._allowed(random, self._middle)
+        player = self._player(number)
+        if player == _PROCESS:
+            return None
+        if player == _TREND:
+            point = self._highest(None if number == 0 else random)
         else:
             point = self._drawn(random)
         return self._allowed(random, point)
@@ -195,7 +185,7 @@ class Follower:
     def note(self, site: int) -> None:
         """Take note of the site of the point that was just chosen."""
         number = self._chosen - 1
-        if number == 1 and self.evolution.generation:
+        if self._is_mean(number):
             if site in self._means:
                 self.doubles.add(site)
             if site not in self._means[-1:]:
@@ -203,28 +193,38 @@ class Follower:
             return
         if number == 0:
             self._tops = [*self._tops, site][-COMPARED:]
-        self._join(site, trend=number <= self._own_points)
+        self._join(site, self._player(number))
 
-    @property
-    def _own_points(self) -> int:
-        """The number of points of a generation that are the trend's."""
-        return round(self.part * self.evolution.points)
+    def _is_mean(self, number: int) -> bool:
+        """Whether a choice of a generation is the mean of the distribution, and no player's."""
+        return number == 1 and self.evolution.generation > 0
 
-    def _join(self, site: int, trend: bool) -> None:
+    def _player(self, number: int) -> int:
+        """Whose a choice of a generation is, by its number: the trend's come first."""
+        trend, process = self._points_of(_TREND), self._points_of(_PROCESS)
+        if number <= trend:
+            return _TREND
+        return _PROCESS if number <= trend + process else _EVOLUTION
+
+    def _points_of(self, player: int) -> int:
+        """The number of points of a generation that are a player's."""
+        return round(self.evolution.points * float(self.parts[player : player + 1].sum()))
+
+    def _join(self, site: int, player: int) -> None:
         """Have a site count in the generation; the oldest are given up if too many are awaited."""
         self._sites_now.append(site)
-        self._by_trend.append(trend)
+        self._players.append(player)
         most = PENDING * self.evolution.points
-        del self._sites_now[:-most], self._by_trend[:-most]
-
-    def _patience(self, told: int) -> int:
-        """Observations until the trend is fitted again."""
-        least = max(RENEW_LEAST, self.evolution.points // 2)
-        return max(least, min(told // RENEW_PART, RENEW_MOST))
+        del self._sites_now[:-most], self._players[:-most]
 
     def _joined(self, numbers: FloatArray, marks: FloatArray) -> FloatArray:
         """The point (d,) of numbers (k,) and marks (c,)."""
         return self._layout.joined(numbers[: len(self._layout.numbers)], marks)
+
+    @property
+    def _middle(self) -> FloatArray:
+        """The mean of the distribution, with the likeliest choices, (d,)."""
+        return self._joined(self.evolution.mean, self.shares.likeliest())
 
     def _drawn(self, random: np.random.Generator) -> FloatArray:
         """A point (d,) of the distribution."""
@@ -232,8 +232,8 @@ class Follower:
 
     def _highest(self, random: np.random.Generator | None) -> FloatArray:
         """Where the trend, or one drawn from its posterior, is highest in the region, (d,)."""
-        assert self._fitted is not None
-        trend, origin, scale, _, _ = self._fitted
+        assert self.fits.last is not None
+        trend, origin, scale, _, _ = self.fits.last
         parts = trend.parts if random is None else trend.drawn(random, TEMPERATURE)
         mean, reach = self.evolution.mean, np.minimum(REACH * self.evolution.scale, FARTHEST)
         gaps = self._gaps
@@ -251,8 +251,8 @@ class Follower:
         rules = self._proposals.rules
         if rules is None or not len(self._layout.numbers):
             return None
-        mean = self._joined(self.evolution.mean, self.shares.likeliest())
-        return np.asarray(rules.gaps(rules.snap(mean[None, :]))[0, self._layout.numbers])
+        middle = rules.snap(self._middle[None, :])
+        return np.asarray(rules.gaps(middle)[0, self._layout.numbers])
 
     def _allowed(self, random: np.random.Generator, point: FloatArray) -> FloatArray:
         """The point of the domain nearest to a point (d,), or another if it may not be evaluated.
@@ -269,8 +269,8 @@ class Follower:
                 return np.asarray(rows[0])
             point = self._drawn(random)
             if rules is not None and 2 * tried > TRIES:  # steps of a few parameters from the mean
-                mean = rules.snap(self._joined(self.evolution.mean, self.shares.likeliest())[None])
-                point = rules.stir(random, mean, np.full(mean.shape, AGAIN))[0]
+                middle = rules.snap(self._middle[None, :])
+                point = rules.stir(random, middle, np.full(middle.shape, AGAIN))[0]
         return self._proposals.anywhere(random)
 
     # -- generations -------------------------------------------------------------------------------
@@ -281,9 +281,9 @@ class Follower:
         ended = self._told(sites) | np.isin(sites, self._failed)
         while ended.sum() >= points:
             rows = np.flatnonzero(ended)[:points]
-            self._learn(sites[rows], np.array(self._by_trend)[rows])
+            self._learn(sites[rows], np.array(self._players)[rows])
             for row in rows[::-1].tolist():
-                del self._sites_now[row], self._by_trend[row]
+                del self._sites_now[row], self._players[row]
             self._chosen = 0
             sites, ended = np.delete(sites, rows), np.delete(ended, rows)
             if self.evolution.points != points:
@@ -310,7 +310,7 @@ class Follower:
         weights = 1.0 / (noise + max(SUREST * float(noise.max()), SMALLEST))
         return float(weights @ data.means / weights.sum())
 
-    def _learn(self, sites: IntArray, trend: BoolArray) -> None:
+    def _learn(self, sites: IntArray, players: IntArray) -> None:
         """Have the distribution learn from the sites of a generation, and share out the next."""
         told, evolution, before = self._told(sites), self.evolution, self.evolution.step
         if not told.any():
@@ -318,11 +318,10 @@ class Follower:
             return
         values = np.full(len(sites), -math.inf)
         values[told] = self._values(sites[told])
-        if trend.any() and not trend.all():
-            ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable")
-            better = ranks[trend].mean() > ranks[~trend].mean()
-            part = self.part * (MORE if better else LESS)
-            self.part = min(max(part, LEAST_PART), MOST_PART)
+        highest = int(np.argmax(values))
+        if self._best is None or values[highest] > self._values(np.array([self._best]))[0]:
+            self._best = int(sites[highest])
+        self._share_out(players, values)
         self.guard.add(self._average(sites[told]))
         ranked = self._ranked(sites[told])
         values[told] = ranked.values
@@ -345,6 +344,16 @@ class Follower:
         elif self._means:
             self._go_back()
 
+    def _share_out(self, players: IntArray, values: FloatArray) -> None:
+        """Give players more or less of the next generation, by how their values rank."""
+        ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable")
+        for player in range(len(self.parts)):
+            own = ranks[players == player]
+            if len(own):
+                self.parts[player] *= MORE if own.mean() > ranks.mean() else LESS
+        self.parts = np.maximum(self.parts / self.parts.sum(), LEAST_PARTS[: len(self.parts)])
+        self.parts /= self.parts.sum()
+
     def _ranked(self, sites: IntArray) -> _Ranked:
         """Values of sites, as far as they say more than noise.
 
@@ -354,10 +363,11 @@ class Follower:
         rows = np.arange(len(sites))
         data = self._model.shaped(self._sums.data(sites), self._model.fit.best).take(rows)
         variances = self.doubles.variances(data)
-        if variances is None or self._fitted is None:
+        fitted = self.fits.last
+        if variances is None or fitted is None:
             return _Ranked(data.means, 0.0)
-        means = self._means_of(self._fitted, sites)
-        spread = max(self._fitted.trend.spread / self._fitted.unit, SMALLEST)
+        means = self.fits.means(fitted, sites)
+        spread = max(fitted.trend.spread / fitted.unit, SMALLEST)
         misfit = max(spread**2 - float(np.median(variances)), 0.0)
         noise = variances / np.maximum(variances + misfit, SMALLEST)
         return _Ranked(means + (1.0 - noise) * (data.means - means), float(noise.mean()))
@@ -368,9 +378,9 @@ class Follower:
         Evaluations cost as much as f falls within the distribution, Σ bend. The answer costs as
         much as slopes are in doubt, Σ doubt²/(4 bend). Their sum is least where bend = doubt/2.
         """
-        if self._fitted is None or noise == 0.0:
+        trend = self.trend
+        if trend is None or noise == 0.0:
             return False
-        trend = self._fitted.trend
         doubt = math.sqrt(noise) * trend.doubt / (1.0 + (self.evolution.step / TRUSTED) ** 2)
         return trend.bend < 0.5 * doubt
 
@@ -395,66 +405,6 @@ class Follower:
         self.evolution, self.guard = Evolution(mean, points, AGAIN), Guard()
         self._means, self._tops = [], []
 
-    def _begin_at_best(self) -> None:
-        """Begin where the best of the values that were told are, by a trend of all."""
-        sites = self._nearest()
-        numbers = self._layout.numbers
-        fitted = self._fit(sites, wide=True)
-        deviations = fitted.trend.deviations(*self._away(fitted, sites))
-        best = sites[np.argmax(self._means_of(fitted, sites) * fitted.unit - deviations)]
-        self.evolution.mean[: len(numbers)] = self._sites.scaled[best][numbers]
-
-    # -- the trend ---------------------------------------------------------------------------------
-
-    def _renew(self, told: int) -> None:
-        """Fit the trend again, around the mean of the distribution."""
-        self._used = self._nearest()
-        self._fitted, self._renewed = self._fit(self._used), told
-
-    def _nearest(self) -> IntArray:
-        """The sites nearest to the mean, of the last ones and those used before."""
-        recent = np.array(self._recent[-NEAREST:], dtype=np.int64)
-        sites, numbers = np.union1d(recent, self._used), self._layout.numbers
-        if len(sites) <= NEAREST:
-            return sites
-        if not len(numbers):
-            return sites[-NEAREST:]
-        away = (self._sites.scaled[sites][:, numbers] - self.evolution.mean) / self.evolution.scale
-        near = np.argpartition(np.einsum("ij,ij->i", away, away), NEAREST)[:NEAREST]
-        return np.sort(sites[near])
-
-    def _fit(self, sites: IntArray, wide: bool = False) -> _Fitted:
-        """The trend around the mean, by the shaped values at sites."""
-        settings, layout = self._model.fit.best, self._layout
-        data = self._model.shaped(self._sums.data(sites), settings)
-        noise = np.maximum(data.diagonal(settings.noise, settings.amplitude**2), LEAST_NOISE)
-        k = len(layout.numbers)
-        origin, scale = self.evolution.mean[:k], self.evolution.scale[:k]
-        if wide:
-            scale = np.ones(k)
-        marks, unit = data.points[:, layout.marks], _unit(data)
-        middle = marks.mean(axis=0)
-        trend = fit_trend(
-            (data.points[:, layout.numbers] - origin) / scale,
-            data.means * unit,
-            np.maximum(noise / float(np.median(noise)), SUREST),
-            np.zeros(k),
-            WINDOW,
-            marks - middle,
-            len(layout.groups),
-        )
-        return _Fitted(trend, origin.copy(), scale, middle, unit)
-
-    def _away(self, fitted: _Fitted, sites: IntArray) -> tuple[FloatArray, FloatArray]:
-        """The numbers (n, k) and marks (n, c) of sites, as a trend has them."""
-        points = self._sites.scaled[sites]
-        numbers = (points[:, self._layout.numbers] - fitted.origin) / fitted.scale
-        return numbers, points[:, self._layout.marks] - fitted.marks
-
-    def _means_of(self, fitted: _Fitted, sites: IntArray) -> FloatArray:
-        """The trend at sites, (n,), in units of shaped values."""
-        return fitted.trend.means(*self._away(fitted, sites)) / fitted.unit
-
     # -- answers -----------------------------------------------------------------------------------
 
     def answer(self) -> int | None:
@@ -463,6 +413,8 @@ class Follower:
         That whose last values were better on average; None if there are none.
         """
         best, site = -np.inf, self._kept
+        if self._sums.exact and self._best is not None:
+            return self._best
         for series in (self._means, self._tops):
             sites = np.array(series, dtype=np.int64)
             sites = sites[self._told(sites)]
@@ -474,30 +426,20 @@ class Follower:
             return self._kept
         return site
 
-    @property
-    def looks_at(self) -> set[int]:
-        """The sites that trends may look at."""
-        return {*self._recent, *self._used.tolist()}
-
     # -- saved state -------------------------------------------------------------------------------
 
     def state(self) -> State:
         """Distribution, trend and sites, as plain data."""
-        fitted = None
-        if self._fitted is not None:
-            fitted = {**self._fitted._asdict(), "trend": self._fitted.trend.state()}
         parts = {name: getattr(self, name).state() for name in _PARTS}
         sites = {name: wholes(getattr(self, f"_{name}")) for name in _SITES}
         return {
             **parts,
             **sites,
-            "part": float(self.part),
-            "fitted": fitted,
-            "used": self._used,
-            "renewed": self._renewed,
-            "by_trend": np.array(self._by_trend, dtype=bool),
+            "parts": self.parts,
+            "players": wholes(self._players),
             "chosen": self._chosen,
             "kept": wholes([] if self._kept is None else [self._kept]),
+            "best": wholes([] if self._best is None else [self._best]),
         }
 
     def restore(self, saved: Saved) -> None:
@@ -507,43 +449,25 @@ class Follower:
         self.shares.restore(saved.part("shares"))
         self.doubles.restore(saved.part("doubles"), number)
         self.guard.restore(saved.part("guard"), k, number)
-        self.part = saved.real("part", LEAST_PART, MOST_PART)
-        self._fitted = None
-        if "fitted" in saved:
-            self._fitted = self._restored_fit(saved.part("fitted"))
+        self.parts = saved.floats("parts", self.parts.shape, 0.0, 1.0)
+        saved.require(abs(float(self.parts.sum()) - 1.0) < 1e-9, "parts of a whole")
+        self.fits.restore(saved.part("fits"), number)
         points = self.evolution.points
-        most = {"recent": 2 * NEAREST, "means": COMPARED, "tops": COMPARED}
+        most = {"means": COMPARED, "tops": COMPARED}
         for name in _SITES:
-            sites = saved.numbers(name, number, distinct=name == "recent")
+            sites = saved.numbers(name, number, distinct=False)
             few = len(sites) <= most.get(name, PENDING * points)
             saved.require(few, f"few sites of {name}")
             setattr(self, f"_{name}", sites)
-        self._used = np.array(saved.numbers("used", number), dtype=np.int64)
-        self._renewed, self._chosen = saved.integer("renewed"), saved.integer("chosen")
-        self._by_trend = saved.flags("by_trend", (len(self._sites_now),)).tolist()
-        kept = saved.numbers("kept", number)
-        saved.require(len(kept) <= 1, "one site that is kept")
-        self._kept = kept[0] if kept else None
-
-    def _restored_fit(self, saved: Saved) -> _Fitted:
-        k, c = len(self._layout.numbers), len(self._layout.marks)
-        scale = saved.floats("scale", (k,))
-        saved.require((scale > 0).all(), "positive scales")
-        return _Fitted(
-            Trend.restored(saved.part("trend"), k, c),
-            saved.floats("origin", (k,), 0.0, 1.0),
-            scale,
-            saved.floats("marks", (c,), 0.0, 1.0),
-            saved.real("unit", 0.0),
-        )
+        self._chosen = saved.integer("chosen")
+        players = saved.wholes("players", (len(self._sites_now),), 0, len(self.parts) - 1)
+        self._players = players.tolist()
+        for name in ("kept", "best"):
+            site = saved.numbers(name, number)
+            saved.require(len(site) <= 1, f"at most one site that is {name}")
+            setattr(self, f"_{name}", site[0] if site else None)
 
 
 #: The parts of the saved state, and its lists of sites.
-_PARTS = ("evolution", "shares", "doubles", "guard")
-_SITES = ("recent", "sites_now", "failed", "means", "tops")
-
-
-def _unit(data: Data) -> float:
-    """One over the range of the values (n,), however large or small they are."""
-    most = max(float(np.abs(data.means).max(initial=0.0)), SMALLEST)
-    return 1.0 / most / max(float(np.ptp(data.means / most)), SMALLEST)
+_PARTS = ("evolution", "shares", "doubles", "guard", "fits")
+_SITES = ("sites_now", "failed", "means", "tops")

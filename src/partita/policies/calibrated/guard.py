@@ -19,9 +19,9 @@ from .evolution import LEAST_STEP, MOST_STEP
 
 #: The number of generations that are compared.
 COMPARED = 8
-#: Standard errors by which they are worse when the search goes back, and how many times longer
-#: steps may be than at the best.
-WORSE, LONGER = 3.0, 2.0
+#: Standard errors by which they are worse when the search goes back, with noise and without: the
+#: best of many stretches is lucky itself. And how many times longer steps may be than at the best.
+WORSE, WORSE_EXACT, LONGER = 5.0, 3.0, 2.0
 #: With noise, what the search went back to so often is thought to have been luck.
 LUCK = 3
 
@@ -63,7 +63,8 @@ class Guard:
         if best is None or value >= best.value:
             self.best = Best(value, error, mean.copy(), step, site, 0)
             return None
-        if value >= best.value - WORSE * math.hypot(error, best.error):
+        worse = WORSE_EXACT if exact else WORSE
+        if value >= best.value - worse * math.hypot(error, best.error):
             return None
         returns = best.returns + 1
         again = exact or returns < LUCK

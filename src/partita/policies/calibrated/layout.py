@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -14,8 +15,8 @@ from partita.model.mixed import Rules
 class Layout:
     """Coordinates of the unit cube: numbers, and marks of choices.
 
-    A choice between two has one mark, 0 or 1; one of more has a mark for each value, of which one is
-    1. Where a choice does not count, its marks stand between.
+    A choice between two has one mark, 0 or 1; one of more has a mark for each value, of which one
+    is 1. Where a choice does not count, its marks stand between.
     """
 
     numbers: IntArray  # (k,) coordinates that are numbers
@@ -29,7 +30,7 @@ class Layout:
         marks = [np.arange(start, end) for start, end in choices]
         every = np.concatenate([np.zeros(0, dtype=np.int64), *marks])
         ends = np.cumsum([0, *(len(part) for part in marks)]).tolist()
-        groups = tuple(slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True))
+        groups = tuple(slice(a, b) for a, b in pairwise(ends))
         return Layout(np.setdiff1d(np.arange(dim), every), every, groups)
 
     @property

@@ -15,7 +15,7 @@ from partita._types import FloatArray, IntArray
 from .layout import Layout
 
 #: How far the shares move towards those of the best points after a generation.
-RATE = 0.1
+RATE = 0.25
 #: The chance that a point has some choice's value for no other reason than its least share.
 CHANCE = 0.7
 

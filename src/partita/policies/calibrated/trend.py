@@ -1,8 +1,8 @@
 """A trend of f around a point, in many dimensions: linear and quadratic in every coordinate.
 
-Notation: z (n, d) points less a centre, m (n, c) marks, one for each value of each choice, which are
-1 where a point has it, less their mean; φ = (1, z, z², m) the p = 2d + 1 + c features, w (n,) their
-weights, G = ΦᵀWΦ, A = G + τP with a prior P, L the factor of A, θ = A⁻¹ΦᵀWy the coefficients.
+Notation: z (n, d) points less a centre, m (n, c) marks, one for each value of each choice, which
+are 1 where a point has it, less their mean; φ = (1, z, z², m) the p = 2d + 1 + c features, w (n,)
+their weights, G = ΦᵀWΦ, A = G + τP with a prior P, L the factor of A, θ = A⁻¹ΦᵀWy the coefficients.
 
 A value at z is taken to be off the trend by noise, and by what the trend leaves out. The latter
 grows with the distance, as the square of it: so its weight is 1/(noise + (|z|/(√d h))⁴), h the
