@@ -4,6 +4,7 @@
     python benchmarks/latency.py optimizer --dims 2
     python benchmarks/latency.py study --dims 2 --durability process
     python benchmarks/latency.py fits --dims 2 6          when the longest steps were
+    python benchmarks/latency.py policy --dims 50 --known 100000 --evaluations 1000
     python benchmarks/latency.py policy --cold            compiled loops are loaded on the way
 
 Times are processor times of the thread, so that other programs on the machine matter less; of a
@@ -18,6 +19,7 @@ programs are not. Older code is measured by PYTHONPATH. Set OMP_NUM_THREADS=1.
 from __future__ import annotations
 
 import argparse
+import resource
 import tempfile
 import time
 from pathlib import Path
@@ -71,6 +73,12 @@ class Clock:
 
 def play_policy(options, dim, clock):
     policy = pt.CalibratedUCB(pt.Box([0.0] * dim, [1.0] * dim), seed=options.seed)
+    if options.known:
+        f, noise_at = bumps(dim, options.problem, options.seed)
+        rng = np.random.default_rng([options.seed, 2])
+        points = rng.uniform(0.4, 0.6, (options.known, dim))
+        noise = [noise_at(x) * rng.standard_normal() for x in points]
+        policy.tell(points, [f(x) for x in points] + np.array(noise))
     return play(policy.ask, policy.tell, options, dim, clock)
 
 
@@ -150,6 +158,7 @@ def main():
     parser.add_argument("--problem", choices=["even", "skewed"], default="even")
     parser.add_argument("--durability", choices=["process", "power"], default="process")
     parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--known", type=int, default=0, metavar="N")
     parser.add_argument("--cold", action="store_true")
     options = parser.parse_args()
     if not options.cold:
@@ -160,6 +169,7 @@ def main():
         return
     plays = {"policy": play_policy, "optimizer": play_optimizer, "study": play_study}
     table(options, plays[options.what])
+    print(f"memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
 
 
 if __name__ == "__main__":

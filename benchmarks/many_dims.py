@@ -1,7 +1,8 @@
 """What each part of the calibrated policy for many dimensions brings, on functions of their own.
 
     python benchmarks/many_dims.py                                20 dimensions, 500 evaluations
-    python benchmarks/many_dims.py --dim 50 --runs 2 --ways climbs all --noise 1 --jobs 2
+    python benchmarks/many_dims.py --dim 50 --evaluations 2000 --noise 0.5 --jobs 2
+    python benchmarks/many_dims.py --ways process all --names network arm
 
 None of the functions is one of `benchmarks/high_dim.py`. Their optimum is at a random place, the
 noise is uniform, up to a tenth of the range over uniform points, or the part that is given. A cell
@@ -21,18 +22,44 @@ from common import grouped, parser, print_table
 
 import partita as pt
 from partita.gp import likelihood
-from partita.policies.calibrated import calibrated_ucb, search
+from partita.policies.calibrated import calibrated_ucb, doubles, follow, guard, search, trend
 
 OFF = 10**6
-#: Which parts are on: the wider prior, climbs of the mean, shorter fits, and a trend that leads.
-WAYS = {
-    "before": (False, False, False, False),
-    "prior": (True, False, False, False),
-    "prior and fits": (True, False, True, False),
-    "climbs": (True, True, True, False),
-    "all": (True, True, True, True),
+#: What is set, and to what, to leave a part out.
+PARTS = {
+    "prior": (likelihood, "WIDENS_FROM", OFF),
+    "climbs": (search, "MANY", OFF),
+    "fits": (likelihood, "MANY", OFF),
+    "trend": (calibrated_ucb, "FOLLOWED_FROM", OFF),
+    "player": (follow, "PROCESS", 0),
+    "doubles": (doubles, "LEAST", OFF),
+    "guard": (guard, "COMPARED", OFF),
+    "bowl": (trend, "ALIKE", 0.0),
 }
-NAMES = ("ellipsoid", "levy", "styblinski", "powers", "six")
+USUAL = {part: getattr(module, name) for part, (module, name, _) in PARTS.items()}
+#: Which parts are left out: of the process, wider prior, climbs of the mean and shorter fits; the
+#: trend and the evolution, and of these the process as a player, the measured noise, the guard, and
+#: the prior that prefers bowls.
+WAYS = {
+    "plain process": ("prior", "climbs", "fits", "trend"),
+    "process": ("trend",),
+    "no player": ("player",),
+    "no doubles": ("doubles",),
+    "no guard": ("guard",),
+    "no bowl": ("bowl",),
+    "all": (),
+}
+NAMES = (
+    "ellipsoid",
+    "levy",
+    "styblinski",
+    "powers",
+    "six",
+    "network",
+    "arm",
+    "ripples",
+    "farthest",
+)
 
 
 class Outcome(NamedTuple):
@@ -46,7 +73,7 @@ class Outcome(NamedTuple):
 
 
 def build(name: str, dim: int, seed: int):
-    """A function of points (n, d) of the unit cube, whose maximum is 0."""
+    """A function of points (n, d) of the unit cube; its maximum is 0, unknown for the arm."""
     random = np.random.default_rng([seed, dim, len(name)])
     best = random.uniform(0.2, 0.8, dim)
     turn = np.linalg.qr(random.standard_normal((dim, dim)))[0]
@@ -70,15 +97,44 @@ def build(name: str, dim: int, seed: int):
     def six(points):
         return np.exp(-3 * ((points - best)[:, matter] ** 2).sum(axis=1)) - 1
 
-    return {f.__name__: f for f in (ellipsoid, levy, styblinski, powers, six)}[name]
+    def ripples(points):
+        z = 4 * (points - best) @ turn
+        return -(z**2 + 1.5 * (1 - np.cos(2 * np.pi * z))).sum(axis=1)
+
+    def farthest(points):
+        away = np.abs(points - best)
+        return -away.max(axis=1) - 0.3 * away.mean(axis=1)
+
+    hidden = max(dim // 5, 2)
+    inputs = random.standard_normal((60, 3))
+
+    def outputs(points):
+        weights = 8 * (points - 0.5)
+        first, second, last = np.split(weights[:, : 5 * hidden], [3 * hidden, 4 * hidden], axis=1)
+        into = np.einsum("ki,nih->nkh", inputs, first.reshape(len(points), 3, hidden))
+        return np.einsum("nkh,nh->nk", np.tanh(into + second[:, None, :]), last)
+
+    def network(points):
+        return -((outputs(points) - outputs(best[None, :])) ** 2).mean(axis=1)
+
+    goal, obstacles = random.uniform(-0.4, 0.4, 2), random.uniform(-0.6, 0.6, (4, 2))
+
+    def arm(points):
+        turns = np.cumsum(15.0 / dim**0.5 * (points - 0.5), axis=1)
+        joints = np.stack([np.cos(turns), np.sin(turns)], axis=2).cumsum(axis=1) / dim
+        cost = 10 * np.linalg.norm(joints[:, -1] - goal, axis=1)
+        for obstacle in obstacles:
+            near = 0.15 - np.linalg.norm(joints - obstacle, axis=2)
+            cost += 30 * np.maximum(near, 0.0).mean(axis=1)
+        return -cost
+
+    made = (ellipsoid, levy, styblinski, powers, six, network, arm, ripples, farthest)
+    return {f.__name__: f for f in made}[name]
 
 
 def run(name: str, way: str, seed: int, dim: int, evaluations: int, noise: float) -> Outcome:
-    prior, climbs, fits, trend = WAYS[way]
-    calibrated_ucb.FOLLOWED_FROM = 30 if trend else OFF
-    likelihood.WIDENS_FROM = 10 if prior else OFF
-    search.MANY = 10 if climbs else OFF
-    likelihood.MANY = 10 if fits else OFF
+    for part, (module, setting, off) in PARTS.items():
+        setattr(module, setting, off if part in WAYS[way] else USUAL[part])
     f, random = build(name, dim, seed), np.random.default_rng([seed, 9])
     values = f(np.random.default_rng([seed, 3]).random((2000, dim)))
     scale, width = -values.mean(), noise * np.ptp(values)

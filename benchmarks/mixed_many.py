@@ -2,11 +2,14 @@
 
     python benchmarks/mixed_many.py                       # all spaces and players
     python benchmarks/mixed_many.py --evals 300 --runs 1 --players partita optuna-tpe
+    python benchmarks/mixed_many.py --coupled --noise 1
 
 One bowl in three spaces: of real numbers only; with ten whole numbers and ten choices among them;
-of whole numbers and choices only. A choice adds its own constant, so its values have no order.
-Noise is a tenth of the range over uniform points. Printed is the regret of the evaluations and of
-the answer, as parts of uniform sampling's, and the processor time of an evaluation.
+of whole numbers and choices only. A choice adds its own constant, so its values have no order. If
+coupled, the first choice also moves the best numbers, all numbers depend on their sum, and pairs of
+choices match or not. Noise is a tenth of the range over uniform points, or the given part. Printed
+is the regret of the evaluations and of the answer, as parts of uniform sampling's, and the
+processor time of an evaluation.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ Params = dict[str, Any]
 class Bowl:
     """A cost of fifty parameters, drawn by a seed: 0 at its best point."""
 
-    def __init__(self, kind: str, seed: int) -> None:
+    def __init__(self, kind: str, seed: int, coupled: bool = False) -> None:
         random = np.random.default_rng([seed, DIM])
         reals, wholes, choices = SPACES[kind]
         self.space: dict[str, Any] = {f"x{i}": (0.0, 1.0) for i in range(reals)}
@@ -40,6 +43,8 @@ class Bowl:
         self._weights = random.uniform(0.5, 2.0, reals + wholes)
         constants = random.uniform(0.0, 0.3, (choices, len(VALUES)))
         self._constants = constants - constants.min(axis=1, keepdims=True)
+        self._moves = random.uniform(-0.1, 0.1, (len(VALUES), reals + wholes)) * coupled
+        self._sum, self._match = 0.5 * coupled, 0.15 * coupled
         self._least = self._bowl(np.round(10 * self._at[reals:]) / 10, reals)
 
     def _bowl(self, values: np.ndarray, first: int) -> float:
@@ -47,11 +52,16 @@ class Bowl:
 
     def __call__(self, params: Params) -> float:
         """The cost, without noise."""
-        total = -self._least
         numbers = [v / 10 if k[0] == "n" else v for k, v in params.items() if k[0] != "c"]
         letters = [VALUES.index(v) for k, v in params.items() if k[0] == "c"]
-        total += self._bowl(np.array(numbers, float), 0)
-        return total + float(self._constants[range(len(letters)), letters].sum())
+        values = np.array(numbers, float)
+        if letters:
+            values = values - self._moves[letters[0]]
+        total = self._bowl(values, 0) + self._sum * (values - self._at).sum() ** 2 / len(values)
+        total += float(self._constants[range(len(letters)), letters].sum())
+        pairs = zip(letters[::2], letters[1::2], strict=False)
+        total += self._match * sum((one + other) % 4 != 1 for one, other in pairs)
+        return total if self._sum else total - self._least  # coupled, the least is not known
 
     def uniform(self, random: np.random.Generator) -> Params:
         """Parameters drawn uniformly."""
@@ -99,11 +109,12 @@ def optuna_tpe(bowl: Bowl, seed: int) -> Play:
 PLAYERS = {"partita": partita, "optuna-tpe": optuna_tpe}
 
 
-def measure(kind: str, player: str, evals: int, seed: int) -> tuple[float, float, float]:
+def measure(kind: str, player: str, options: Any, seed: int) -> tuple[float, float, float]:
     """Regret of the evaluations and of the answer, and milliseconds of an evaluation."""
-    bowl, random = Bowl(kind, seed), np.random.default_rng([seed, 1])
+    bowl, random = Bowl(kind, seed, options.coupled), np.random.default_rng([seed, 1])
+    evals = options.evals
     uniform = [bowl(bowl.uniform(random)) for _ in range(1000)]
-    noise, unit = 0.1 * float(np.ptp(uniform)), float(np.mean(uniform))
+    noise, unit = options.noise * float(np.ptp(uniform)), float(np.mean(uniform))
     total, begun = 0.0, time.process_time()
     for done, (params, tell, answer) in enumerate(PLAYERS[player](bowl, seed), 1):
         cost = bowl(params)
@@ -121,12 +132,14 @@ def main() -> int:
     )
     parser.add_argument("--evals", type=int, default=1000)
     parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--noise", type=float, default=0.1, metavar="PART")
+    parser.add_argument("--coupled", action="store_true")
     parser.add_argument("--players", nargs="+", default=list(PLAYERS), choices=list(PLAYERS))
     options = parser.parse_args()
     print(f"{'':24}{'evaluations':>12}{'answer':>9}{'ms':>7}")
     for kind in SPACES:
         for player in options.players:
-            runs = [measure(kind, player, options.evals, seed) for seed in range(options.runs)]
+            runs = [measure(kind, player, options, seed) for seed in range(options.runs)]
             regret, answer, taken = np.mean(runs, axis=0)
             print(f"{kind:10}{player:14}{regret:12.3f}{answer:9.3f}{taken:7.1f}", flush=True)
     return 0
