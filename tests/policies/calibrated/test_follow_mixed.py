@@ -125,10 +125,10 @@ def test_without_noise_no_new_point_is_one_of_before():
         return sum((params[k] - 1.3 - 0.01 * i) ** 2 * (1 + 0.1 * i) for i, k in enumerate(params))
 
     play(policy, 140, 0.0, value=value)
-    assert policy._sums.exact
+    assert policy._follower.doubles.exact
     asked = len(policy._sites)
-    play(policy, 30, 0.0, value=value)
-    assert len(policy._sites) == asked + 30
+    play(policy, 20, 0.0, value=value)
+    assert len(policy._sites) == asked + 20
 
 
 def test_gaps_are_the_distance_to_the_next_value():

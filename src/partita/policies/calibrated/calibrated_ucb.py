@@ -100,6 +100,9 @@ class CalibratedUCB(Policy):
     posterior, so that the policy does not keep a wrong lengthscale or trust a lucky value. A region
     with many distinct points is split in two, so the cost of an evaluation does not grow.
 
+    With more than ten parameters, real or mixed, a trend of f and an evolution of directions choose
+    beside this model, up to 30 parameters, and without it beyond: docs/high_dim.md.
+
     Values may span orders of magnitude, with noise that grows with them. For this, a monotone
     transformation of the values is learned (the identity, unless the data speak against it), and
     also where the noise is large. Recommendations and bounds are for E[y], in the units of the

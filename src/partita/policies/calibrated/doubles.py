@@ -16,6 +16,9 @@ from .values import Sums
 FIRST, EVERY = 6, 4
 #: The number of sites that the noise is computed from: the last ones, and the least.
 LAST, LEAST = 32, 4
+#: The number of values at sites evaluated before that have to agree with these for there to be no
+#: noise.
+SURE = 8
 
 
 class Doubles:
@@ -25,9 +28,19 @@ class Doubles:
         self._sums, self._model = sums, model
         self._sites: list[int] = []
 
+    @property
+    def exact(self) -> bool:
+        """Whether there is no noise.
+
+        Unlike `Sums.exact`, this allows some sites to have the same value, as on a grid.
+        """
+        if self._sums.exact or not self._sums.agree or self._sums.tied:
+            return self._sums.exact
+        return int((self._sums.count[self._repeated()] - 1).sum()) >= SURE
+
     def due(self, generation: int) -> bool:
         """Whether a generation is to evaluate a site again."""
-        if self._sums.exact:
+        if self.exact:
             return False
         sites = self._repeated()
         if len(sites) >= LEAST and not self._sums.data(sites).within.any():
@@ -48,7 +61,7 @@ class Doubles:
 
     def _pooled(self) -> float | None:
         """The variance of one value's noise, in units of shaped values; None if not known."""
-        if self._sums.exact:
+        if self.exact:
             return 0.0
         sites = self._repeated()
         if len(sites) < LEAST:

@@ -64,14 +64,13 @@ class Fits:
     def renew(self, told: int, around: Evolution) -> None:
         """Fit the trend again, around the mean of a distribution."""
         self._used = self._nearest(around)
-        k = len(self._layout.numbers)
-        self.last = self._fit(self._used, around.mean[:k], around.scale[:k])
+        self.last = self._fit(self._used, around.mean, around.scale)
         self._renewed = told
 
     def best(self, around: Evolution) -> FloatArray:
         """The numbers (k,) of the site that a trend of all is the surest to be high at."""
         sites, numbers = self._nearest(around), self._layout.numbers
-        fitted = self._fit(sites, around.mean[: len(numbers)], np.ones(len(numbers)))
+        fitted = self._fit(sites, around.mean, np.ones(len(numbers)))
         deviations = fitted.trend.deviations(*self._away(fitted, sites))
         best = sites[np.argmax(self.means(fitted, sites) * fitted.unit - deviations)]
         return np.asarray(self._sites.scaled[best][numbers])

@@ -79,8 +79,9 @@ SHAKEN = 0.1
 FIRST_POINTS = 0.3
 #: Values told, over the dimensions, from which a search begins at the best of them.
 WARM = 2
-#: A generation without any value, as all evaluations failed, makes the search this much narrower.
-FAILED = 0.7
+#: A generation without any value, as all evaluations failed, makes the search this much narrower,
+#: down to this step.
+FAILED, LEAST_FAILED = 0.7, 0.01
 
 
 class _Ranked(NamedTuple):
@@ -122,8 +123,8 @@ class Follower:
     _best: int | None = None
 
     def __post_init__(self) -> None:
-        dim = max(len(self._layout.numbers), 1)  # without numbers there is one that means nothing
-        self.evolution = Evolution(np.full(dim, 0.5), usual_points(self._layout.parameters))
+        middle = np.full(len(self._layout.numbers), 0.5)
+        self.evolution = Evolution(middle, usual_points(self._layout.parameters))
         number = 3 if self._layout.parameters <= PROCESS else 2
         self.parts = FIRST_PARTS[:number] / FIRST_PARTS[:number].sum()
         self.shares = Shares(self._layout)
@@ -163,7 +164,7 @@ class Follower:
         None if it is the turn of the process.
         """
         if self.fits.last is None and told >= WARM * self._layout.parameters:
-            self.evolution.mean[: len(self._layout.numbers)] = self.fits.best(self.evolution)
+            self.evolution.mean = self.fits.best(self.evolution)
         self._finish_generations()
         if self.fits.due(told, self.evolution.points):
             self.fits.renew(told, self.evolution)
@@ -217,18 +218,14 @@ class Follower:
         most = PENDING * self.evolution.points
         del self._sites_now[:-most], self._players[:-most]
 
-    def _joined(self, numbers: FloatArray, marks: FloatArray) -> FloatArray:
-        """The point (d,) of numbers (k,) and marks (c,)."""
-        return self._layout.joined(numbers[: len(self._layout.numbers)], marks)
-
     @property
     def _middle(self) -> FloatArray:
         """The mean of the distribution, with the likeliest choices, (d,)."""
-        return self._joined(self.evolution.mean, self.shares.likeliest())
+        return self._layout.joined(self.evolution.mean, self.shares.likeliest())
 
     def _drawn(self, random: np.random.Generator) -> FloatArray:
         """A point (d,) of the distribution."""
-        return self._joined(self.evolution.draw(random), self.shares.draw(random))
+        return self._layout.joined(self.evolution.draw(random), self.shares.draw(random))
 
     def _highest(self, random: np.random.Generator | None) -> FloatArray:
         """Where the trend, or one drawn from its posterior, is highest in the region, (d,)."""
@@ -239,17 +236,16 @@ class Follower:
         gaps = self._gaps
         if gaps is not None:
             reach = np.maximum(reach, gaps)
-        k = len(origin)
-        lower = (np.maximum(mean - reach, 0.0)[:k] - origin) / scale
-        upper = (np.minimum(mean + reach, 1.0)[:k] - origin) / scale
+        lower = (np.maximum(mean - reach, 0.0) - origin) / scale
+        upper = (np.minimum(mean + reach, 1.0) - origin) / scale
         numbers = origin + scale * parts.highest(lower, upper)
-        return self._joined(numbers, self.shares.likeliest(parts.constants))
+        return self._layout.joined(numbers, self.shares.likeliest(parts.constants))
 
     @property
     def _gaps(self) -> FloatArray | None:
         """How far the next whole number is from the mean of the distribution, (k,), if any are."""
         rules = self._proposals.rules
-        if rules is None or not len(self._layout.numbers):
+        if rules is None:
             return None
         middle = rules.snap(self._middle[None, :])
         return np.asarray(rules.gaps(middle)[0, self._layout.numbers])
@@ -259,8 +255,8 @@ class Follower:
 
         Without noise it is one that was not evaluated before, if there is any nearby.
         """
-        exact, numbers, rules = self._sums.exact, self._layout.numbers, self._proposals.rules
-        if exact and len(numbers):
+        exact, numbers, rules = self.doubles.exact, self._layout.numbers, self._proposals.rules
+        if exact:
             shake = SHAKEN * REACH * self.evolution.scale
             point[numbers] += shake * random.standard_normal(len(numbers))
         for tried in range(TRIES):
@@ -314,7 +310,7 @@ class Follower:
         """Have the distribution learn from the sites of a generation, and share out the next."""
         told, evolution, before = self._told(sites), self.evolution, self.evolution.step
         if not told.any():
-            evolution.step *= FAILED
+            evolution.step = min(evolution.step, max(FAILED * evolution.step, LEAST_FAILED))
             return
         values = np.full(len(sites), -math.inf)
         values[told] = self._values(sites[told])
@@ -329,8 +325,6 @@ class Follower:
         best = np.argsort(-values, kind="stable")[: len(evolution.parents)]
         self.shares.update(points[best][:, self._layout.marks], evolution.parents)
         numbers = points[:, self._layout.numbers]
-        if not len(self._layout.numbers):
-            return
         evolution.update(numbers, values)
         if self._too_narrow(ranked.noise):
             evolution.widen(max(evolution.step, before) * WIDER)
@@ -386,7 +380,7 @@ class Follower:
 
     def _go_back(self) -> None:
         """Go back to where generations were better, if they have become worse."""
-        evolution, exact = self.evolution, self._sums.exact
+        evolution, exact = self.evolution, self.doubles.exact
         best = self.guard.judge(evolution.mean, evolution.step, self._means[-1], exact)
         if best is None:
             return
@@ -413,8 +407,10 @@ class Follower:
         That whose last values were better on average; None if there are none.
         """
         best, site = -np.inf, self._kept
-        if self._sums.exact and self._best is not None:
-            return self._best
+        if self.doubles.exact and self._best is not None:
+            sites = np.array([self._best, *self._means], dtype=np.int64)
+            sites = sites[self._told(sites)]
+            return int(sites[np.argmax(self._values(sites))])
         for series in (self._means, self._tops):
             sites = np.array(series, dtype=np.int64)
             sites = sites[self._told(sites)]
