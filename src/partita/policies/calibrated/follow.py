@@ -91,6 +91,14 @@ class _Ranked(NamedTuple):
     noise: float  # from 0 to 1
 
 
+class _Gaps(NamedTuple):
+    """How far the next whole numbers are, for a distribution in a generation."""
+
+    of: Evolution
+    generation: int
+    gaps: FloatArray
+
+
 @dataclass(eq=False)
 class Follower:
     """Keeps a trend and a distribution; `choose` says where to evaluate next."""
@@ -121,6 +129,7 @@ class Follower:
     #: of all generations, which is the answer without noise.
     _kept: int | None = None
     _best: int | None = None
+    _known_gaps: _Gaps | None = None
 
     def __post_init__(self) -> None:
         middle = np.full(len(self._layout.numbers), 0.5)
@@ -244,11 +253,15 @@ class Follower:
     @property
     def _gaps(self) -> FloatArray | None:
         """How far the next whole number is from the mean of the distribution, (k,), if any are."""
-        rules = self._proposals.rules
+        rules, now = self._proposals.rules, self.evolution
         if rules is None:
             return None
-        middle = rules.snap(self._middle[None, :])
-        return np.asarray(rules.gaps(middle)[0, self._layout.numbers])
+        known = self._known_gaps
+        if known is None or known.of is not now or known.generation != now.generation:
+            middle = rules.snap(self._middle[None, :])
+            gaps = np.asarray(rules.gaps(middle)[0, self._layout.numbers])
+            known = self._known_gaps = _Gaps(now, now.generation, gaps)
+        return known.gaps
 
     def _allowed(self, random: np.random.Generator, point: FloatArray) -> FloatArray:
         """The point of the domain nearest to a point (d,), or another if it may not be evaluated.
