@@ -125,3 +125,17 @@ def test_a_saved_distribution_goes_on_the_same():
     assert np.array_equal(one.mean, other.mean)
     assert np.array_equal(one.covariance, other.covariance)
     assert one.step == other.step
+
+
+def test_coordinates_with_a_least_deviation_do_not_hold_up_the_others():
+    random, best = np.random.default_rng(2), np.full(6, 0.4)
+    evolution = Evolution(np.full(6, 0.5), 10)
+    least = np.array([0.05, 0.05, 0.0, 0.0, 0.0, 0.0])
+    for _ in range(600):
+        points = np.array([evolution.draw(random) for _ in range(10)])
+        evolution.update(points, -((points - best) ** 2)[:, 2:].sum(axis=1))
+        evolution.keep_wide(least)
+        assert (evolution.scale >= 0.999 * least).all()
+        assert evolution.axes.max() <= 1e3 * 1.001
+    assert np.abs(evolution.mean[2:] - 0.4).max() < 1e-3
+    assert evolution.scale[2:].max() < 1e-3

@@ -328,3 +328,24 @@ def test_no_fit_is_done_at_once_in_many_dimensions(monkeypatch):
     monkeypatch.setattr(type(policy), "_refit", None)
     run(policy, 60)
     assert policy._model.learning or policy._model.fit.spread.any()
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-5, -1e140])
+def test_equal_values_are_saved_and_restored(value):
+    policy = pt.CalibratedUCB(box(), seed=1)
+    for _ in range(40):
+        policy.tell(policy.ask(), value)
+    again = pt.CalibratedUCB(box(), seed=1)
+    again.restore(policy.state())
+    assert np.array_equal(policy.ask(), again.ask())
+
+
+def test_a_state_stays_as_it_was_when_the_policy_goes_on():
+    policy = pt.CalibratedUCB(box(), seed=1)
+    run(policy, 60)
+    state, parts = policy.state(), policy._follower.parts.copy()
+    run(policy, 60)
+    assert not np.array_equal(policy._follower.parts, parts)
+    again = pt.CalibratedUCB(box(), seed=1)
+    again.restore(state)
+    assert np.array_equal(again._follower.parts, parts)

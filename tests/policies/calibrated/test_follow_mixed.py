@@ -145,3 +145,29 @@ def test_gaps_are_the_distance_to_the_next_value():
             assert gap == pytest.approx(abs(other - grid[place]), abs=1e-9)
     assert not gaps[:, names["rate"][0]].any()
     assert [names["kind"], names["flag"]] == list(space.choices)
+
+
+def test_means_that_are_pending_across_a_restore_do_no_harm():
+    spec, random = {f"x{i}": (0, 2, "int") for i in range(31)}, np.random.default_rng(0)
+    policy = new(spec, seed=0)
+    for _ in range(20):
+        policy.tell(random.integers(0, 3, 31) / 2, random.normal())
+    waiting = [policy.ask() for _ in range(90)]
+    for i, x in enumerate(waiting):
+        policy.tell(x, random.normal())
+        if i % 15 == 14:
+            state, policy = policy.state(), new(spec, seed=0)
+            policy.restore(state)
+            for _ in range(3):
+                policy.ask()  # stay pending, the mean of the distribution among them
+
+
+def test_a_search_of_whole_numbers_keeps_reaching_their_neighbours():
+    policy = new({f"x{i}": (0, 10, "int") for i in range(31)}, seed=0)
+    play(policy, 1500, 0.0, value=lambda p: sum((p[name] - 5.3) ** 2 for name in p))
+    evolution = policy._follower.evolution
+    assert evolution.scale.min() >= 0.9 * follow.WHOLE / 10
+    assert evolution.axes.max() <= 1.1e3
+    random = np.random.default_rng(1)
+    drawn = {tuple(np.rint(10 * evolution.draw(random))) for _ in range(50)}
+    assert len(drawn) > 10

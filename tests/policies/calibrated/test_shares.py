@@ -65,8 +65,11 @@ def test_points_for_which_a_choice_does_not_count_say_nothing_of_it(shares):
 def test_saved_shares_are_the_same_and_others_are_refused(shares):
     shares.update(np.array([[1.0, 0.0, 0.0, 1.0]]), np.ones(1))
     other = Shares(Layout.of(6, Space(SPEC)))
-    other.restore(Saved(shares.state()))
+    state = shares.state()
+    other.restore(Saved(state))
     assert np.array_equal(other.values, shares.values)
+    shares.update(np.array([[0.0, 1.0, 0.0, 0.0]]), np.ones(1))
+    assert np.array_equal(other.values, state["values"])
     with pytest.raises(BadState):
         other.restore(Saved({"values": np.full(4, 2.0)}))
     with pytest.raises(BadState):

@@ -72,8 +72,9 @@ class Doubles:
 
     def _repeated(self) -> IntArray:
         """The sites that have several values by now."""
-        sites = np.array(self._sites, dtype=np.int64)
-        return sites[self._sums.count[sites] > 1] if len(sites) else sites
+        sites, count = np.array(self._sites, dtype=np.int64), self._sums.count
+        sites = sites[sites < len(count)]  # a pending one may have no sums yet
+        return sites[count[sites] > 1]
 
     def state(self) -> State:
         """The sites, as plain data."""

@@ -26,6 +26,8 @@ from partita._types import FloatArray
 FIRST_STEP, LEAST_STEP, MOST_STEP = 0.2, 1e-12, 0.5
 #: The least variance along an axis of C, and the most, each relative to σ².
 LEAST_AXIS, MOST_AXIS = 1e-14, 1e14
+#: How much longer than σ an axis may be where coordinates have a least deviation.
+FAR_APART = 1e3
 #: Points of a generation, at most.
 MOST_POINTS = 4096
 
@@ -121,6 +123,10 @@ class Evolution:
         if (short > 0.0).any():
             self.covariance = self.covariance + np.diag(np.maximum(short, 0.0))
             self._turn()
+        longest = float(self.axes.max())
+        if longest > FAR_APART:  # σ has shrunk for coordinates that may not: C takes the scale on
+            self.step, self._path = min(self.step * longest, MOST_STEP), self._path / longest
+            self.covariance, self.axes = self.covariance / longest**2, self.axes / longest
 
     @property
     def parents(self) -> FloatArray:

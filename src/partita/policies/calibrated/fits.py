@@ -25,6 +25,8 @@ RENEW_LEAST, RENEW_PART, RENEW_MOST = 8, 128, 48
 WINDOW = 3.0
 #: The least noise of a value, over the square of the amplitude, and over the usual one.
 LEAST_NOISE, SUREST = 1e-12, 1e-2
+#: Values that are all the same are as many units apart as can be.
+LARGEST_UNIT = 2.0 / SMALLEST / SMALLEST
 
 
 class Fitted(NamedTuple):
@@ -149,7 +151,7 @@ class Fits:
             saved.floats("origin", (k,), 0.0, 1.0),
             scale,
             saved.floats("marks", (c,), 0.0, 1.0),
-            saved.real("unit", 0.0),
+            saved.real("unit", SMALLEST, LARGEST_UNIT),
         )
 
 

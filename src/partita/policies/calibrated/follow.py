@@ -404,8 +404,10 @@ class Follower:
 
     def _begin_again(self) -> None:
         """Search around the answer with a wider distribution and more points."""
-        self._kept = answer = self.answer()
-        assert answer is not None
+        answer = self.answer()
+        if answer is None:  # nothing has been told of this search yet
+            return
+        self._kept = answer
         usual = usual_points(self._layout.parameters)
         points = min(2 * self.evolution.points, MOST_TIMES * usual)
         mean = self._sites.scaled[answer][self._layout.numbers]
@@ -444,7 +446,7 @@ class Follower:
         return {
             **parts,
             **sites,
-            "parts": self.parts,
+            "parts": self.parts.copy(),
             "players": wholes(self._players),
             "chosen": self._chosen,
             "kept": wholes([] if self._kept is None else [self._kept]),

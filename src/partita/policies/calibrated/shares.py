@@ -89,7 +89,7 @@ class Shares:
 
     def state(self) -> State:
         """The shares as plain data."""
-        return {"values": self.values}
+        return {"values": self.values.copy()}
 
     def restore(self, saved: Saved) -> None:
         """Restore saved shares."""
