@@ -43,8 +43,8 @@ from .shares import Shares
 from .trend import Trend
 from .values import Sums
 
-#: Trends lead above this number of parameters, if at least one in so many of them is a number. The
-#: process is a player up to a number of parameters.
+#: Trends lead above MANY parameters, if at least one in NUMBERS of them is a number. The process is
+#: a player up to PROCESS parameters.
 MANY, NUMBERS, PROCESS = 10, 3, 30
 #: Standard deviations of the draws of a trend.
 TEMPERATURE = 1.0

@@ -36,7 +36,7 @@ class Shares:
         return list(zip(self._groups, self._sizes, strict=True))
 
     def _least(self, size: int) -> float:
-        """The least share of a value of a choice of so many."""
+        """The least share of a value of a choice of this size."""
         return min(CHANCE / len(self._groups) / (size - 1), 0.5 / size)
 
     def draw(self, random: np.random.Generator) -> FloatArray:
