@@ -247,7 +247,8 @@ class CalibratedUCB(Policy):
     @property
     def _unfitted(self) -> bool:
         """Whether settings matter little, as a trend leads and the process is no player."""
-        return self._led and not (self._follower is not None and self._follower.with_process)
+        followed = self._followed
+        return self._led and followed is not None and not followed.with_process
 
     def _first_design(self) -> FloatArray:
         """The first points to evaluate, (n, d) in the unit cube: quasi-random, in the domain."""
